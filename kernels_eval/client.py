@@ -1,0 +1,388 @@
+"""A pool of judge processes, and the client side of their protocol.
+
+The calling process never compiles, loads or runs a candidate. A judge that
+dies or does not answer is replaced within a second; its candidate is tried once
+more, then reported as `infrastructure_error`, which is nobody's reward.
+"""
+
+import atexit
+import collections
+import dataclasses
+import hashlib
+import os
+import pathlib
+import selectors
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from kernels_eval import frames, problems
+from kernels_eval.cpu.executor import NAME as CPU_EXECUTOR
+from kernels_eval.cpu.executor import Settings
+from kernels_eval.judge import Hello
+from kernels_eval.schema import (
+  HARNESS_VERSION,
+  Evaluation,
+  Phase,
+  ProblemCard,
+  Request,
+  Status,
+)
+
+_PREFIX = "kernels_eval-"
+_START_S = 120.0  # the first start on a machine builds the native parts
+_GRACE_S = 15.0
+_MAX_CACHED = 100_000
+DEFAULT_SETTINGS = Settings()
+
+
+class HarnessError(Exception):
+  """The harness cannot work on this machine; one line says why."""
+
+
+def card(name: str) -> ProblemCard:
+  """What a policy may know of a problem; UnknownProblem if there is none."""
+  problem = problems.get(name)
+  return ProblemCard(
+    problem.name,
+    problem.level,
+    problem.statement,
+    problem.signature,
+    problem.launch,
+  )
+
+
+class _Worker:
+  """One judge process and the state of the conversation with it."""
+
+  def __init__(self, root: pathlib.Path, seed: int, settings: Settings):
+    package_root = str(pathlib.Path(__file__).parents[1])
+    path = os.environ.get("PYTHONPATH", "")
+    self.root = root
+    root.mkdir(exist_ok=True)
+    self.process = subprocess.Popen(
+      [
+        sys.executable,
+        "-m",
+        "kernels_eval.judge",
+        "--root",
+        str(root),
+        "--settings",
+        msgspec.json.encode(dataclasses.asdict(settings)).decode(),
+      ],
+      stdin=subprocess.PIPE,
+      stdout=subprocess.PIPE,
+      bufsize=0,
+      start_new_session=True,
+      env={
+        **os.environ,
+        "PYTHONPATH": package_root + (os.pathsep + path if path else ""),
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+      },
+    )
+    os.set_blocking(self.process.stdout.fileno(), False)
+    self.hello: Hello | None = None
+    self.job: _Job | None = None
+    self.deadline = time.monotonic() + _START_S
+    self._received = bytearray()
+    self._send(msgspec.msgpack.encode(seed))
+
+  def _send(self, payload):
+    try:
+      frames.write(self.process.stdin, payload)
+    except OSError:
+      pass  # it is dead: its end of file says so in a moment
+
+  def start(self, job: "_Job", seconds: float) -> None:
+    """Sends a request."""
+    self.job = job
+    self.deadline = time.monotonic() + seconds
+    self._send(msgspec.msgpack.encode(job.request))
+
+  def receive(self) -> list[bytes] | None:
+    """Complete frames that have arrived; None when the process has ended."""
+    ended = False
+    while True:
+      try:
+        chunk = os.read(self.process.stdout.fileno(), 1 << 16)
+      except BlockingIOError:
+        break
+      if not chunk:
+        ended = True
+        break
+      self._received += chunk
+    complete = []
+    while len(self._received) >= 4:
+      (count,) = struct.unpack_from("<I", self._received)
+      if count > frames.MAX_BYTES:
+        return None
+      if len(self._received) < 4 + count:
+        break
+      complete.append(bytes(self._received[4 : 4 + count]))
+      del self._received[: 4 + count]
+    return complete if complete or not ended else None
+
+  def stop(self) -> None:
+    """Ends the process and all that it started; removes its files."""
+    try:
+      os.killpg(self.process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+      pass
+    self.process.stdin.close()
+    self.process.stdout.close()
+    self.process.wait()
+    shutil.rmtree(self.root, ignore_errors=True)
+
+
+@dataclasses.dataclass
+class _Job:
+  request: Request
+  indices: list[int]  # places in the batch with the same text
+  key: bytes
+  num_tries: int = 0
+
+
+def _key(request):
+  return hashlib.sha256(
+    b"\0".join(
+      (
+        HARNESS_VERSION.encode(),
+        request.problem.encode(),
+        request.text.encode("utf-8", "surrogatepass"),
+      )
+    )
+  ).digest()
+
+
+class Pool:
+  """Judges candidates in parallel. Owns processes: close it, or use `with`."""
+
+  def __init__(
+    self,
+    *,
+    num_workers: int | None = None,
+    seed: int = 0,
+    settings: Settings = DEFAULT_SETTINGS,
+  ):
+    """Starts the judges.
+
+    Args:
+      num_workers: judge processes; None means one for each processor.
+      seed: of all test inputs. Known to the judges, never to a candidate.
+      settings: limits of an evaluation.
+
+    Raises:
+      HarnessError: this machine cannot judge (no compiler, say).
+    """
+    _remove_stale_folders()
+    self._seed = seed
+    self._settings = settings
+    self._root = pathlib.Path(
+      tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
+    )
+    self._serial = 0
+    self._workers: list[_Worker] = []
+    self._cache: collections.OrderedDict[bytes, Evaluation] = (
+      collections.OrderedDict()
+    )
+    self.num_evaluated = 0  # really compiled and run, cache hits not counted
+    self.num_restarts = 0
+    atexit.register(self.close)
+    count = num_workers or len(os.sched_getaffinity(0))
+    try:
+      # The first judge builds what is missing; the others find it built.
+      self._workers.append(self._spawn())
+      self.hello = self._await_hello(self._workers[0])
+      self._workers += [self._spawn() for _ in range(count - 1)]
+    except BaseException:
+      self.close()
+      raise
+
+  def _spawn(self):
+    self._serial += 1
+    return _Worker(
+      self._root / f"judge-{self._serial}", self._seed, self._settings
+    )
+
+  def _await_hello(self, worker):
+    while time.monotonic() < worker.deadline:
+      frames_in = worker.receive()
+      if frames_in is None:
+        raise HarnessError("the judge process ended at its start")
+      if frames_in:
+        return self._greet(worker, frames_in[0])
+      time.sleep(0.005)
+    raise HarnessError(f"the judge did not start within {_START_S:g} s")
+
+  @staticmethod
+  def _greet(worker, frame):
+    message = msgspec.msgpack.decode(frame, type=Hello | str)
+    if isinstance(message, str):
+      raise HarnessError(message)
+    worker.hello = message
+    worker.deadline = float("inf")
+    return message
+
+  @property
+  def description(self) -> str:
+    """One line: executor, toolchain and active protections."""
+    return (
+      f"{len(self._workers)} judges, executor {self.hello.executor} "
+      f"({self.hello.toolchain}); sandbox: {self.hello.protections}"
+    )
+
+  def evaluate(
+    self,
+    requests: Sequence[Request],
+    on_result: Callable[[Evaluation], None] | None = None,
+  ) -> list[Evaluation]:
+    """Judges a batch; the answers stand in the order of the requests.
+
+    Args:
+      requests: candidates; equal texts for one problem are judged once.
+      on_result: called with each answer as it arrives (progress bars).
+    """
+    answers: list[Evaluation | None] = [None] * len(requests)
+    for index, evaluation in self.stream(requests):
+      answers[index] = evaluation
+      if on_result is not None:
+        on_result(evaluation)
+    return answers
+
+  def stream(
+    self, requests: Sequence[Request]
+  ) -> Iterator[tuple[int, Evaluation]]:
+    """Yields (place in `requests`, answer) as answers arrive."""
+    jobs: dict[bytes, _Job] = {}
+    for index, request in enumerate(requests):
+      key = _key(request)
+      if key in self._cache:
+        self._cache.move_to_end(key)
+        yield index, _renamed(self._cache[key], request)
+      elif key in jobs:
+        jobs[key].indices.append(index)
+      else:
+        jobs[key] = _Job(request, [index], key)
+    waiting = collections.deque(jobs.values())
+    num_left = len(waiting)
+    try:
+      while num_left:
+        for job, evaluation in self._turn(waiting):
+          num_left -= 1
+          self.num_evaluated += 1
+          if evaluation.counts:
+            self._cache[job.key] = evaluation
+            if len(self._cache) > _MAX_CACHED:
+              self._cache.popitem(last=False)
+          for index in job.indices:
+            yield index, _renamed(evaluation, requests[index])
+    finally:
+      # Whoever stops listening must not find old answers in the next batch.
+      for i, worker in enumerate(self._workers):
+        if worker.job is not None:
+          worker.stop()
+          self._workers[i] = self._spawn()
+
+  def _turn(self, waiting):
+    """Gives out work, waits for news once; yields what has ended."""
+    for worker in self._workers:
+      if waiting and worker.hello is not None and worker.job is None:
+        worker.start(waiting.popleft(), self._seconds_allowed())
+    with selectors.DefaultSelector() as selector:
+      for i, worker in enumerate(self._workers):
+        if worker.hello is None or worker.job is not None:
+          selector.register(worker.process.stdout, selectors.EVENT_READ, i)
+      nearest = min(w.deadline for w in self._workers)
+      timeout = max(0.0, min(nearest - time.monotonic(), 1.0))
+      ready = [key.data for key, _ in selector.select(timeout)]
+    for i in ready:
+      worker = self._workers[i]
+      received = worker.receive()
+      if received is None:
+        yield from self._replace(i, waiting, "the judge process ended")
+        continue
+      for frame in received:
+        if worker.hello is None:
+          self._greet(worker, frame)
+          continue
+        evaluation = msgspec.msgpack.decode(frame, type=Evaluation)
+        job, worker.job, worker.deadline = worker.job, None, float("inf")
+        if not evaluation.counts and job.num_tries == 0:
+          job.num_tries += 1
+          waiting.append(job)
+        else:
+          yield job, evaluation
+    for i, worker in enumerate(self._workers):
+      if time.monotonic() > worker.deadline:
+        yield from self._replace(i, waiting, "the judge did not answer in time")
+
+  def _seconds_allowed(self):
+    s = self._settings
+    return 2 * s.compile_wall_s + s.run_wall_s + _GRACE_S
+
+  def _replace(self, i, waiting, reason):
+    worker = self._workers[i]
+    job = worker.job
+    worker.stop()
+    self.num_restarts += 1
+    if worker.hello is None:
+      raise HarnessError(reason + " while it was starting")
+    self._workers[i] = self._spawn()
+    if job is None:
+      return
+    job.num_tries += 1
+    if job.num_tries < 2:
+      waiting.append(job)
+      return
+    yield (
+      job,
+      Evaluation(
+        id=job.request.id,
+        problem=job.request.problem,
+        status=Status.INFRASTRUCTURE_ERROR,
+        phase=Phase.RUN,
+        message=f"{reason}, twice",
+        executor=CPU_EXECUTOR,
+        harness_version=HARNESS_VERSION,
+      ),
+    )
+
+  def close(self) -> None:
+    """Ends all processes and removes all files. May be called twice."""
+    for worker in self._workers:
+      worker.stop()
+    self._workers = []
+    shutil.rmtree(self._root, ignore_errors=True)
+    atexit.unregister(self.close)
+
+  def __enter__(self):
+    return self
+
+  def __exit__(self, *_):
+    self.close()
+
+
+def _renamed(evaluation, request):
+  if evaluation.id == request.id:
+    return evaluation
+  return msgspec.structs.replace(evaluation, id=request.id)
+
+
+def _remove_stale_folders():
+  """Removes what killed runs have left in the temporary folder."""
+  for folder in pathlib.Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
+    pid = folder.name[len(_PREFIX) :].split("-")[0]
+    try:
+      if pid.isdigit() and folder.stat().st_uid == os.getuid():
+        if not pathlib.Path(f"/proc/{pid}").exists():
+          shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+      continue  # somebody else removed it

@@ -1,0 +1,119 @@
+"""Compares a kernel's output with its reference.
+
+A value is right when
+
+    |got - expected| <= relative * |expected| + scaled * rms(expected)
+                        + 16 * |reference in float32 - reference in float64|
+
+and the RMS of all errors is at most `rms` times the RMS of the reference (plus
+the same float32 term). All three numbers belong to the output's dtype. Nothing
+is absolute: zeros do not pass because the outputs are small. The last term is
+what the problem's own arithmetic loses in single precision, so that long sums
+and cancellation do not fail an honest kernel.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from kernels_eval import dtypes
+from kernels_eval.schema import Mismatch
+
+_FLOAT32_SLACK = 16.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Tolerance:
+  """Bounds for one dtype; the formula stands at the top of the file."""
+
+  relative: float
+  scaled: float
+  rms: float
+
+
+# float32: tighter than one rounding to half or TF32 (2.8e-4 RMS), so that a
+# silent loss of precision fails. float16 and bfloat16: a few roundings.
+TOLERANCES = {
+  "float64": Tolerance(1e-9, 1e-11, 1e-10),
+  "float32": Tolerance(1e-4, 2e-5, 4e-5),
+  "float16": Tolerance(4e-3, 1e-3, 1.2e-3),
+  "bfloat16": Tolerance(3e-2, 8e-3, 9e-3),
+}
+
+
+def _rms(x):
+  return float(np.sqrt(np.mean(np.square(x)))) if x.size else 0.0
+
+
+def compare(
+  name: str,
+  got_stored: np.ndarray,
+  expected: np.ndarray,
+  expected_float32: np.ndarray,
+  dtype_name: str,
+  *,
+  factor: float = 1.0,
+) -> Mismatch | None:
+  """Judges one output buffer.
+
+  Args:
+    name: of the output.
+    got_stored: what the kernel wrote, in the dtype's storage form.
+    expected: reference in float64, the same shape.
+    expected_float32: reference computed in float32 arithmetic, as float64.
+    dtype_name: a key of `dtypes.DTYPES`.
+    factor: multiplies the tolerance of problems that are less exact by nature.
+
+  Returns:
+    None if the output is right, else how it is wrong.
+  """
+  dtype = dtypes.DTYPES[dtype_name]
+  got = dtype.decode(got_stored)
+  if not dtype.is_float:
+    wrong = got_stored.astype(np.int64) != np.rint(expected).astype(np.int64)
+    finite = np.ones(got.shape, bool)
+    rms_wrong = False
+    error = np.abs(got - expected)
+  else:
+    bound = TOLERANCES[dtype_name]
+    finite = np.isfinite(got)
+    with np.errstate(invalid="ignore", over="ignore"):
+      error = np.abs(got - expected)
+    own = np.abs(expected_float32 - expected)
+    allowed = _FLOAT32_SLACK * own + factor * (
+      bound.relative * np.abs(expected) + bound.scaled * _rms(expected)
+    )
+    wrong = ~finite | (error > allowed)
+    rms_allowed = _FLOAT32_SLACK * _rms(own) + factor * bound.rms * _rms(
+      expected
+    )
+    rms_wrong = bool(finite.all()) and _rms(error) > rms_allowed
+  num_wrong = int(wrong.sum())
+  if not num_wrong and not rms_wrong:
+    return None
+  if num_wrong:
+    first = int(np.argmax(wrong.reshape(-1)))
+  else:  # every element is near, but all of them drift
+    first = int(np.argmax(error.reshape(-1)))
+    num_wrong = int((error > 0).sum())
+  index = np.unravel_index(first, got.shape) if got.shape else ()
+  shown = np.where(finite, error, 0.0)
+  poison = np.zeros(1, dtype.storage)
+  poison.view(np.uint8)[:] = 0xFF
+  unwritten = (
+    got_stored.reshape(-1).view(np.uint8).reshape(-1, dtype.item_bytes)
+  )
+  reference_rms = _rms(expected)
+  return Mismatch(
+    output=name,
+    shape=tuple(int(n) for n in got.shape),
+    first_wrong_index=tuple(int(i) for i in index),
+    expected=float(expected.reshape(-1)[first]),
+    got=float(got.reshape(-1)[first]),
+    num_wrong=num_wrong,
+    num_elements=int(got.size),
+    max_abs_error=float(shown.max()) if shown.size else 0.0,
+    relative_rms_error=_rms(shown) / reference_rms if reference_rms else 0.0,
+    num_not_finite=int((~finite).sum()),
+    num_unwritten=int((unwritten == 0xFF).all(axis=1).sum()),
+  )

@@ -1,0 +1,1 @@
+"""Executor for machines without a GPU: g++ and fibres run CUDA C++."""

@@ -1,0 +1,270 @@
+// Serves jobs, one at a time, until the judge closes the socket.
+//
+// The process runs inside of the sandbox (sandbox.py starts it there) and is
+// the first process of its PID namespace where there is one, so that after a
+// job it can end whatever that job has left behind.
+#include "host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern "C" int ke_execute(char* mapping, uint64_t mapping_bytes,
+                          const char* library_path, void (*before_candidate)(),
+                          void (*before_launches)());
+
+namespace ke {
+
+namespace {
+
+int kSocket;  // to the judge
+constexpr int kMaxStrings = 256;
+constexpr int kPlan = 3;  // a run child's descriptor of the plan
+
+uint64_t now_us() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+struct Frame {
+  alignas(16) char bytes[kMaxFrame];
+  size_t size;
+  int descriptor;
+};
+
+bool receive(Frame* frame) {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  iovec part = {frame->bytes, sizeof frame->bytes};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t n;
+  do n = recvmsg(kSocket, &message, MSG_CMSG_CLOEXEC);
+  while (n < 0 && errno == EINTR);
+  if (n <= 0) return false;
+  frame->size = (size_t)n;
+  frame->descriptor = -1;
+  cmsghdr* c = CMSG_FIRSTHDR(&message);
+  if (c && c->cmsg_type == SCM_RIGHTS)
+    memcpy(&frame->descriptor, CMSG_DATA(c), sizeof(int));
+  return true;
+}
+
+// Ends and reaps everything the job has started.
+void sweep(pid_t child) {
+  kill(-child, SIGKILL);
+  if (getpid() == 1) {
+    kill(-1, SIGKILL);  // the namespace holds nothing but us and the job
+    while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
+    }
+    return;
+  }
+  // Orphans come to us: we are their sub-reaper.
+  char path[64], text[4096];
+  snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+  int f = open(path, O_RDONLY | O_CLOEXEC);
+  if (f >= 0) {
+    ssize_t n = read(f, text, sizeof text - 1);
+    close(f);
+    text[n > 0 ? n : 0] = 0;
+    char* rest = nullptr;
+    for (char* word = strtok_r(text, " \n", &rest); word;
+         word = strtok_r(nullptr, " \n", &rest))
+      kill(atoi(word), SIGKILL);
+  }
+  while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
+  }
+}
+
+uint64_t cpu_ms(pid_t child) {
+  clockid_t clock;
+  timespec t;
+  if (clock_getcpuclockid(child, &clock) || clock_gettime(clock, &t)) return 0;
+  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+[[noreturn]] void child_command(const Job& job, char** strings) {
+  if (chdir(strings[0])) {
+    dprintf(2, "cannot enter %s: %s\n", strings[0], strerror(errno));
+    _exit(126);
+  }
+  limit_resources(job);
+  execv(strings[1], strings + 1);
+  dprintf(2, "cannot start %s: %s\n", strings[1], strerror(errno));
+  _exit(127);
+}
+
+[[noreturn]] void child_run(const Job& job, char** strings) {
+  struct stat s;
+  if (fstat(kPlan, &s)) _exit(4);
+  char* mapping = (char*)mmap(nullptr, (size_t)s.st_size,
+                              PROT_READ | PROT_WRITE, MAP_SHARED, kPlan, 0);
+  if (mapping == (char*)MAP_FAILED) _exit(4);
+  close(kPlan);
+  limit_resources(job);
+  _exit(ke_execute(mapping, (uint64_t)s.st_size, strings[0], forbid_most_calls,
+                   forbid_all_but_compute));
+}
+
+void serve(const Job& job, char** strings, int plan, Answer* answer,
+           char* log) {
+  int log_pipe[2];
+  *answer = Answer{};
+  answer->outcome = kNotStarted_;
+  if (pipe2(log_pipe, O_CLOEXEC)) return;
+  uint64_t start = now_us();
+  pid_t child = fork();
+  if (child < 0) {
+    answer->code = errno;
+    close(log_pipe[0]);
+    close(log_pipe[1]);
+    return;
+  }
+  if (child == 0) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int null = open("/dev/null", O_RDWR);
+    dup2(null, 0);
+    dup2(log_pipe[1], 1);
+    dup2(log_pipe[1], 2);
+    if (plan >= 0) dup2(plan, kPlan);
+    syscall(SYS_close_range, plan >= 0 ? kPlan + 1u : kPlan + 0u, ~0u, 0u);
+    if (job.kind == kCommand) child_command(job, strings);
+    child_run(job, strings);
+  }
+  setpgid(child, child);
+  close(log_pipe[1]);
+  int process = (int)syscall(SYS_pidfd_open, child, 0);
+  uint32_t cap = job.log_bytes < kMaxLog ? job.log_bytes : kMaxLog;
+  bool log_open = true;
+  Outcome cut = kExited;  // the limit that ended the job, if one did
+  for (;;) {
+    pollfd waits[2] = {{log_open ? log_pipe[0] : -1, POLLIN, 0},
+                       {process, POLLIN, 0}};
+    poll(waits, 2, 20);
+    if (waits[0].revents) {
+      char chunk[16384];
+      ssize_t n = read(log_pipe[0], chunk, sizeof chunk);
+      if (n <= 0) {
+        log_open = false;
+      } else {
+        answer->total_log_bytes += (uint64_t)n;
+        uint32_t room = cap - answer->log_bytes;
+        uint32_t kept = (uint32_t)n < room ? (uint32_t)n : room;
+        memcpy(log + answer->log_bytes, chunk, kept);
+        answer->log_bytes += kept;
+      }
+    }
+    siginfo_t info = {};
+    if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == child) {
+      answer->outcome = info.si_code == CLD_EXITED ? kExited : kSignalled;
+      answer->code = info.si_status;
+      break;
+    }
+    if (now_us() - start > (uint64_t)job.wall_limit_ms * 1000)
+      cut = kWallLimit;
+    else if (cpu_ms(child) > job.cpu_limit_ms)
+      cut = kCpuLimit;
+    if (cut != kExited) {
+      kill(-child, SIGKILL);
+      kill(child, SIGKILL);
+      answer->outcome = cut;
+      break;
+    }
+  }
+  answer->wall_us = (uint32_t)(now_us() - start);
+  rusage usage = {};
+  int status;
+  while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
+  }
+  answer->peak_resident_bytes = (uint64_t)usage.ru_maxrss * 1024;
+  if (cut == kExited && answer->outcome == kSignalled) {
+    if (answer->code == SIGXCPU) answer->outcome = kCpuLimit;
+  }
+  // What the child wrote just before its end is still in the pipe.
+  while (log_open && answer->log_bytes < cap) {
+    fcntl(log_pipe[0], F_SETFL, O_NONBLOCK);
+    ssize_t n =
+        read(log_pipe[0], log + answer->log_bytes, cap - answer->log_bytes);
+    if (n <= 0) break;
+    answer->log_bytes += (uint32_t)n;
+    answer->total_log_bytes += (uint64_t)n;
+  }
+  close(log_pipe[0]);
+  if (process >= 0) close(process);
+  sweep(child);
+}
+
+int serve_all() {
+  static Frame frame;
+  static char out[sizeof(Answer) + kMaxLog];
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  // A child may not attach to us or read our memory.
+  prctl(PR_SET_DUMPABLE, 0);
+  if (send(kSocket, "ready", 5, 0) != 5) return 1;
+  while (receive(&frame)) {
+    Job job;
+    char* strings[kMaxStrings + 1] = {};
+    if (frame.size < sizeof job) return 1;
+    memcpy(&job, frame.bytes, sizeof job);
+    char *at = frame.bytes + sizeof job, *end = frame.bytes + frame.size;
+    uint32_t n = 0;
+    for (; n < job.num_strings && n < kMaxStrings && at < end; n++) {
+      char* stop = (char*)memchr(at, 0, (size_t)(end - at));
+      if (!stop) return 1;
+      strings[n] = at;
+      at = stop + 1;
+    }
+    if (n != job.num_strings || n < (job.kind == kCommand ? 2u : 1u)) return 1;
+    Answer answer;
+    serve(job, strings, frame.descriptor, &answer, out + sizeof answer);
+    if (frame.descriptor >= 0) close(frame.descriptor);
+    memcpy(out, &answer, sizeof answer);
+    size_t size = sizeof answer + answer.log_bytes;
+    if (send(kSocket, out, size, MSG_NOSIGNAL) != (ssize_t)size) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace ke
+
+// --first: become the first process of the PID namespace that the caller has
+// unshared (the caller itself stays outside of it).
+int main(int argc, char** argv) {
+  // Usage: ke_host SOCKET [--first]
+  if (argc < 2) return 2;
+  ke::kSocket = atoi(argv[1]);
+  if (argc > 2 && strcmp(argv[2], "--first") == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pid_t child = fork();
+    if (child < 0) return 1;
+    if (child > 0) {
+      close(ke::kSocket);
+      int status = 0;
+      while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+      }
+      return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    }
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return ke::serve_all();
+}

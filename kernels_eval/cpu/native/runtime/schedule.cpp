@@ -1,0 +1,191 @@
+// One block at a time: start threads, park them at barriers and warp meetings,
+// resume them, and say who is missing when nobody can go on.
+//
+// A thread that never waits costs a function call: its fibre goes straight on
+// with the next thread. Only a thread that waits takes its stack out of use.
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime.h"
+
+uint3 threadIdx, blockIdx, blockDim, gridDim;
+
+namespace ke {
+
+Thread threads[kMaxThreads];
+Thread* current;
+unsigned num_threads;
+
+namespace {
+
+void (*kernel)(void**);
+void** kernel_arguments;
+unsigned next_thread, num_done;
+
+Thread* ready[kMaxThreads];
+unsigned ready_head, ready_count;
+
+int idle[kMaxThreads];
+int num_idle, num_fibres;
+
+bool any_left() { return next_thread < num_threads; }
+
+void become(Thread* thread) {
+  current = thread;
+  thread->wait = kActive;
+  threadIdx = thread->index;
+}
+
+Thread* take_next(int fibre) {
+  Thread* thread = &threads[next_thread];
+  unsigned i = next_thread++;
+  *thread = Thread{};
+  thread->id = (uint16_t)i;
+  thread->index = {i % blockDim.x, i / blockDim.x % blockDim.y,
+                   i / (blockDim.x * blockDim.y)};
+  thread->fibre = fibre;
+  return thread;
+}
+
+void fibre_main() {
+  for (;;) {
+    kernel(kernel_arguments);
+    settle_pending();
+    current->wait = kDone;
+    num_done++;
+    if (ready_count == 0 && any_left()) {
+      become(take_next(current->fibre));
+    } else {
+      idle[num_idle++] = current->fibre;
+      fibre_suspend();  // resumed with another thread as `current`
+    }
+  }
+}
+
+[[noreturn]] void report_divergent_barrier(const Thread* waiting,
+                                           const Thread* other) {
+  char a[64], b[64];
+  describe_thread(a, sizeof a, waiting);
+  describe_thread(b, sizeof b, other);
+  current = const_cast<Thread*>(waiting);
+  if (other->wait == kDone)
+    fault(kDivergentBarrier, nullptr, waiting->line,
+          "divergent __syncthreads(): %s waits, but %s has left the kernel", a,
+          b);
+  fault(kDivergentBarrier, nullptr, waiting->line,
+        "divergent __syncthreads(): %s waits here, but %s waits at line %d", a,
+        b, other->line);
+}
+
+[[noreturn]] void report_missing_lane(const Thread* waiting) {
+  unsigned warp = waiting->id / kWarp;
+  char a[64];
+  describe_thread(a, sizeof a, waiting);
+  current = const_cast<Thread*>(waiting);
+  for (unsigned lane = 0; lane < kWarp; lane++) {
+    unsigned id = warp * kWarp + lane;
+    if (!(waiting->mask >> lane & 1) || id >= num_threads) continue;
+    const Thread* other = &threads[id];
+    if (other->wait == kDone)
+      fault(kDivergentWarp, waiting->pc, -1,
+            "divergent warp operation: %s waits for lane %u of its mask "
+            "0x%08x, which has left the kernel",
+            a, lane, waiting->mask);
+    if (other->wait == kAtBarrier)
+      fault(kDivergentWarp, waiting->pc, -1,
+            "divergent warp operation: %s waits for lane %u of its mask "
+            "0x%08x, which waits at __syncthreads() in line %d",
+            a, lane, waiting->mask, other->line);
+    if (other->wait == kAtWarp &&
+        (other->mask != waiting->mask || other->warp_op != waiting->warp_op))
+      fault(kDivergentWarp, waiting->pc, -1,
+            "divergent warp operation: %s waits for lane %u of its mask "
+            "0x%08x, which is in another warp operation (mask 0x%08x)",
+            a, lane, waiting->mask, other->mask);
+  }
+  fault(kDivergentWarp, waiting->pc, -1,
+        "divergent warp operation: %s waits for lanes that never arrive", a);
+}
+
+// Nobody can run. Either everybody has come to one barrier, or it is a fault.
+void open_barrier() {
+  const Thread *at_barrier = nullptr, *other = nullptr;
+  for (unsigned i = 0; i < num_threads; i++) {
+    if (threads[i].wait == kAtWarp) report_missing_lane(&threads[i]);
+    if (threads[i].wait == kAtBarrier && !at_barrier) at_barrier = &threads[i];
+  }
+  for (unsigned i = 0; i < num_threads; i++)
+    if (threads[i].wait == kDone || threads[i].line != at_barrier->line)
+      other = &threads[i];
+  if (other) report_divergent_barrier(at_barrier, other);
+  int count = 0;
+  for (unsigned i = 0; i < num_threads; i++) count += threads[i].predicate;
+  interval++;
+  for (unsigned i = 0; i < num_threads; i++) {
+    threads[i].count = count;
+    make_ready(&threads[i]);
+  }
+}
+
+}  // namespace
+
+void make_ready(Thread* thread) {
+  thread->wait = kReady;
+  ready[(ready_head + ready_count++) % kMaxThreads] = thread;
+}
+
+void park(Wait why) {
+  settle_pending();
+  current->wait = why;
+  fibre_suspend();
+}
+
+void run_block(void (*entry)(void**), void** arguments) {
+  static bool initialised;
+  if (!initialised) {
+    fibres_init(fibre_main);
+    initialised = true;
+  }
+  kernel = entry;
+  kernel_arguments = arguments;
+  next_thread = num_done = 0;
+  ready_head = ready_count = 0;
+  for (unsigned i = 0; i < num_threads; i++) threads[i].wait = kIdle;
+  memory_begin_block();
+  while (num_done < num_threads) {
+    if (ready_count) {
+      Thread* thread = ready[ready_head];
+      ready_head = (ready_head + 1) % kMaxThreads;
+      ready_count--;
+      become(thread);
+      fibre_resume(thread->fibre);
+    } else if (any_left()) {
+      int fibre = num_idle ? idle[--num_idle] : num_fibres++;
+      become(take_next(fibre));
+      fibre_resume(fibre);
+    } else {
+      open_barrier();
+    }
+  }
+  current = nullptr;
+  memory_end_block();
+}
+
+extern "C" void ke_sync_block(int line) {
+  current->line = line;
+  current->predicate = 0;
+  park(kAtBarrier);
+}
+
+// op: 0 count, 1 and, 2 or.
+extern "C" int ke_sync_block_reduce(int line, int op, int predicate) {
+  Thread* me = current;
+  me->line = line;
+  me->predicate = predicate;
+  park(kAtBarrier);
+  if (op == 0) return me->count;
+  if (op == 1) return me->count == (int)num_threads;
+  return me->count != 0;
+}
+
+}  // namespace ke

@@ -1,0 +1,100 @@
+"""An evaluation for people: short, coloured, with the offending source line."""
+
+from kernels_eval import candidate
+from kernels_eval.schema import Evaluation, Status
+
+_GREEN, _RED, _YELLOW, _DIM, _BOLD, _OFF = (
+  "\033[32m",
+  "\033[31m",
+  "\033[33m",
+  "\033[2m",
+  "\033[1m",
+  "\033[0m",
+)
+
+
+def _painter(colour):
+  if colour:
+    return lambda code, text: f"{code}{text}{_OFF}"
+  return lambda code, text: text
+
+
+def _excerpt(lines, number, paint, around=1):
+  """The line and its neighbours, with a marker."""
+  out = []
+  first, last = max(1, number - around), min(len(lines), number + around)
+  for n in range(first, last + 1):
+    text = lines[n - 1].expandtabs(2)
+    if n == number:
+      out.append(paint(_RED, f"  > {n:4d} | ") + text)
+    else:
+      out.append(paint(_DIM, f"    {n:4d} | {text}"))
+  return out
+
+
+def render(evaluation: Evaluation, text: str, *, colour: bool) -> str:
+  """The report.
+
+  Args:
+    evaluation: the verdict.
+    text: what was judged, for the source lines.
+    colour: whether to use terminal colours.
+  """
+  paint = _painter(colour)
+  try:
+    lines = candidate.extract(text).splitlines()
+  except candidate.CandidateError:
+    lines = text.splitlines()
+  code = {
+    Status.PASSED: _GREEN,
+    Status.INFRASTRUCTURE_ERROR: _YELLOW,
+  }.get(evaluation.status, _RED)
+  out = [
+    f"{paint(_BOLD, evaluation.problem)}  "
+    f"{paint(code + _BOLD, evaluation.status.value)}  {evaluation.message}"
+  ]
+  shown = set()
+  finding = evaluation.finding
+  if finding is not None and finding.line and finding.line <= len(lines):
+    out += _excerpt(lines, finding.line, paint)
+    shown.add(finding.line)
+    if finding.thread is not None:
+      out.append(
+        paint(_DIM, f"    thread {finding.thread}, block {finding.block}")
+      )
+  for diagnostic in evaluation.diagnostics[:4]:
+    place = f"line {diagnostic.line}: " if diagnostic.line else ""
+    if f"{place}{diagnostic.message}" != evaluation.message:
+      out.append(f"  {diagnostic.severity}: {place}{diagnostic.message}")
+    if diagnostic.line and diagnostic.line <= len(lines):
+      if diagnostic.line not in shown:
+        out += _excerpt(lines, diagnostic.line, paint)
+        shown.add(diagnostic.line)
+  if evaluation.case is not None:
+    out.append(
+      f"  case {evaluation.num_cases_passed + 1} of {evaluation.num_cases}: "
+      f"{evaluation.case}"
+    )
+  mismatch = evaluation.mismatch
+  if mismatch is not None:
+    out.append(
+      f"  largest error {mismatch.max_abs_error:.4g}, RMS error "
+      f"{mismatch.relative_rms_error:.3g} of the reference's RMS"
+    )
+  if evaluation.log:
+    out.append(paint(_DIM, "  printed:"))
+    out += [f"    {line}" for line in evaluation.log.splitlines()[:10]]
+  timing = (
+    "timing unavailable (no GPU)"
+    if evaluation.candidate_ms is None
+    else f"{evaluation.candidate_ms:.4g} ms, speedup {evaluation.speedup:.3g}"
+  )
+  out.append(
+    paint(
+      _DIM,
+      f"  {evaluation.executor}: compile {evaluation.compile_ms:.0f} ms, run "
+      f"{evaluation.run_ms:.0f} ms, judge {evaluation.judge_ms:.0f} ms; "
+      f"{timing}",
+    )
+  )
+  return "\n".join(out)

@@ -1,0 +1,147 @@
+"""Records that cross process borders: requests, evaluations, problem cards.
+
+They travel as msgpack (msgspec), strictly decoded. Units are in the names.
+"""
+
+import enum
+
+import msgspec
+
+
+class Status(enum.StrEnum):
+  """How an evaluation ended. The list is closed."""
+
+  PASSED = "passed"
+  """Compiled, ran and was right on every case."""
+  WRONG_ANSWER = "wrong_answer"
+  """Ran to its end; an output differs from the reference."""
+  NO_KERNEL = "no_kernel"
+  """The text holds no `__global__` function."""
+  CONTRACT_VIOLATION = "contract_violation"
+  """Host code, a bad launch plan, or parameters that are not the problem's."""
+  COMPILE_ERROR = "compile_error"
+  LAUNCH_ERROR = "launch_error"
+  """A launch beyond the limits of the device."""
+  RUNTIME_ERROR = "runtime_error"
+  """Stopped while running: bad address, race, divergent barrier, ..."""
+  TIMEOUT = "timeout"
+  INTEGRITY_VIOLATION = "integrity_violation"
+  """An attempt to change what is judged: inputs, other processes, files."""
+  INFRASTRUCTURE_ERROR = "infrastructure_error"
+  """A fault of ours. Says nothing about the candidate; never a reward."""
+
+
+class Phase(enum.StrEnum):
+  """Where an evaluation ended."""
+
+  PARSE = "parse"
+  COMPILE = "compile"
+  RUN = "run"
+  JUDGE = "judge"
+
+
+class Diagnostic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+  """One message of a compiler, at a line of the candidate's own text."""
+
+  severity: str  # error, warning or note
+  message: str
+  line: int | None  # 1-based; None where the compiler gives none
+  column: int | None
+
+
+class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+  """What a run-time check found."""
+
+  kind: str  # out_of_bounds, data_race, divergent_barrier, ...
+  message: str
+  line: int | None
+  thread: tuple[int, int, int] | None = None
+  block: tuple[int, int, int] | None = None
+
+
+class Mismatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+  """How far one output is from its reference."""
+
+  output: str
+  shape: tuple[int, ...]
+  first_wrong_index: tuple[int, ...]
+  expected: float
+  got: float
+  num_wrong: int
+  num_elements: int
+  max_abs_error: float  # over finite elements
+  relative_rms_error: float  # RMS of the error over RMS of the reference
+  num_not_finite: int  # NaN or infinite where the reference is finite
+  num_unwritten: int  # still hold the poison that the judge put there
+
+
+class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+  """The verdict on one candidate."""
+
+  id: str
+  problem: str
+  status: Status
+  phase: Phase
+  message: str  # one line
+  executor: str  # cpu-fiber, cuda, ...
+  diagnostics: tuple[Diagnostic, ...] = ()
+  finding: Finding | None = None
+  mismatch: Mismatch | None = None
+  case: str | None = None  # dimensions and distribution of the failing case
+  num_cases_passed: int = 0
+  num_cases: int = 0
+  shared_bytes: int | None = None  # static shared memory of a block
+  log: str = ""  # what the kernel printed, cut
+  compile_ms: float = 0.0
+  run_ms: float = 0.0
+  judge_ms: float = 0.0
+  candidate_ms: float | None = None  # None: timing unavailable here
+  reference_ms: float | None = None
+  source_sha256: str = ""
+  harness_version: str = ""
+
+  def __post_init__(self):
+    """Refuses states that cannot be."""
+    if self.candidate_ms is not None and self.status != Status.PASSED:
+      raise ValueError("only a passed candidate has a time")
+    if (self.candidate_ms is None) != (self.reference_ms is None):
+      raise ValueError("candidate_ms and reference_ms come together")
+
+  @property
+  def speedup(self) -> float | None:
+    """reference_ms / candidate_ms, or None where nothing was timed."""
+    if self.candidate_ms is None or self.reference_ms is None:
+      return None
+    return self.reference_ms / self.candidate_ms
+
+  @property
+  def passed(self) -> bool:
+    """Whether the candidate is right on every case."""
+    return self.status == Status.PASSED
+
+  @property
+  def counts(self) -> bool:
+    """False where our own machinery failed: such a sample has no outcome."""
+    return self.status != Status.INFRASTRUCTURE_ERROR
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+  """One candidate to judge."""
+
+  id: str
+  problem: str
+  text: str  # CUDA C++, or an answer that holds it in a ``` block
+
+
+class ProblemCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+  """What a policy may know of a problem."""
+
+  name: str
+  level: int
+  statement: str
+  signature: str  # CUDA C++
+  launch: str  # the default launch plan
+
+
+HARNESS_VERSION = "1"
+"""Part of every record; changes when the same candidate may be judged anew."""

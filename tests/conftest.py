@@ -1,0 +1,32 @@
+"""Settings and fixtures shared by all tests."""
+
+import pathlib
+import tempfile
+
+import jax
+import pytest
+
+jax.config.update("jax_platforms", "cpu")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(scope="session")
+def judge():
+  """A judge of this process with the CPU executor."""
+  from kernels_eval import judge as judge_lib
+  from kernels_eval.cpu import executor
+
+  with tempfile.TemporaryDirectory() as root:
+    judging, _, close = judge_lib.make(
+      pathlib.Path(root), 0, executor.Settings(run_cpu_s=2.0)
+    )
+    yield judging
+    close()
+
+
+@pytest.fixture(scope="session")
+def check(judge):
+  """check(problem, text) -> Evaluation."""
+  from kernels_eval.schema import Request
+
+  return lambda problem, text: judge.evaluate(Request("test", problem, text))
