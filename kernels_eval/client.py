@@ -22,11 +22,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
+import numpy as np
 
 from kernels_eval import frames, problems
 from kernels_eval.cpu.executor import NAME as CPU_EXECUTOR
 from kernels_eval.cpu.executor import Settings
 from kernels_eval.judge import Hello
+from kernels_eval.problems import composer
 from kernels_eval.schema import (
   HARNESS_VERSION,
   Evaluation,
@@ -56,6 +58,32 @@ def card(name: str) -> ProblemCard:
     problem.statement,
     problem.signature,
     problem.launch,
+  )
+
+
+def compositions(
+  seed: int, count: int, num_operators: tuple[int, int], reduced: float
+) -> list[str]:
+  """Names of distinct composed problems, the same ones for the same arguments.
+
+  Args:
+    seed: of the draw.
+    count: how many.
+    num_operators: shortest and longest chain.
+    reduced: fraction that ends in a reduction.
+  """
+  rng = np.random.default_rng(seed)
+  names: dict[str, None] = {}
+  for _ in range(100 * count):
+    length = int(rng.integers(num_operators[0], num_operators[1] + 1))
+    name = composer.sample(rng, length, reduced)
+    if name not in names and composer.is_sound(name):
+      names[name] = None
+      if len(names) == count:
+        return list(names)
+  raise ValueError(
+    f"{count} distinct compositions of {num_operators[0]} to "
+    f"{num_operators[1]} operators do not exist ({len(names)} found)"
   )
 
 

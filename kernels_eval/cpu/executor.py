@@ -217,7 +217,7 @@ class Executor:
       ) from None
     launches = translate.entries(candidate)
     # Non-UTF-8 cannot occur: the text came as str. Lone surrogates can.
-    (folder / "unit.cpp").write_text(unit, "utf-8", "replace")
+    (folder / translate.SOURCE_NAME).write_text(unit, "utf-8", "replace")
     settings = self._settings
     limits = host_lib.Limits(
       settings.compile_wall_s,
@@ -227,7 +227,9 @@ class Executor:
       num_processes=64,
     )
     answer = self._host.command(
-      self._tools.compile_command("unit.cpp", "unit.o"), str(folder), limits
+      self._tools.compile_command(translate.SOURCE_NAME, "unit.o"),
+      str(folder),
+      limits,
     )
     if not answer.ok:
       raise self._compile_failure(answer, candidate, problem, launches)

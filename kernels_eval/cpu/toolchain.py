@@ -73,6 +73,8 @@ class Toolchain:
       *CANDIDATE_FLAGS,
       "-include",
       str(self.parts / "device.h"),
+      "-x",
+      "c++",
       "-c",
       unit,
       "-o",

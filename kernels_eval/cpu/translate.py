@@ -301,7 +301,6 @@ def entries(candidate: Candidate) -> list[Launch]:
 def translate(candidate: Candidate, problem: spec.Problem) -> str:
   """The whole translation unit: candidate, then entry points."""
   parts = [
-    f'#line 1 "{SOURCE_NAME}"\n',
     translate_source(candidate.source),
     f'\n#line 1 "{TRAILER_NAME}"\n',
   ]

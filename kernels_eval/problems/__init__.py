@@ -2,10 +2,36 @@
 
 import difflib
 
-from kernels_eval.problems import elementwise
+from kernels_eval.problems import (
+  attention,
+  broadcasting,
+  composer,
+  elementwise,
+  linear_algebra,
+  losses,
+  low_precision,
+  movement,
+  normalization,
+  reductions,
+  scans,
+  stencils,
+)
 from kernels_eval.problems.spec import Problem
 
-FAMILIES = {p.name: p for module in (elementwise,) for p in module.PROBLEMS}
+_MODULES = (  # roughly from easy to hard
+  elementwise,
+  broadcasting,
+  low_precision,
+  movement,
+  reductions,
+  normalization,
+  scans,
+  stencils,
+  losses,
+  linear_algebra,
+  attention,
+)
+FAMILIES = {p.name: p for module in _MODULES for p in module.PROBLEMS}
 
 
 class UnknownProblem(KeyError):
@@ -23,6 +49,11 @@ def get(name: str) -> Problem:
   """
   if name in FAMILIES:
     return FAMILIES[name]
+  if name.startswith(composer.PREFIX):
+    try:
+      return composer.compose(name)
+    except composer.CompositionError as error:
+      raise UnknownProblem(f"no problem `{name}`: {error}") from None
   near = difflib.get_close_matches(name, FAMILIES, n=3, cutoff=0.4)
   hint = f"; nearest: {', '.join(near)}" if near else ""
   raise UnknownProblem(

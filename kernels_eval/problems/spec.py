@@ -75,6 +75,7 @@ class Problem:
   distributions: tuple[str, ...] = inputs.DEFAULT
   tolerance_factor: float = 1.0
   canonical_source: str | None = None  # None: problems/cuda/<name>.cu
+  kernel_name: str | None = None  # None: the problem's name
 
   @property
   def signature(self) -> str:
@@ -92,7 +93,7 @@ class Problem:
   @property
   def kernel(self) -> str:
     """The name that the statement suggests; any other is as good."""
-    return self.name.replace("-", "_")
+    return self.kernel_name or self.name
 
   @property
   def canonical(self) -> str:

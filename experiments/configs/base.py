@@ -1,0 +1,105 @@
+"""Every setting, with its meaning and unit.
+
+An experiment is a file beside this one that changes a few of them; the command
+line changes single ones: `--config.rollout.group_size=16`. The config is
+locked: a name that is not here is an error.
+"""
+
+from ml_collections import config_dict
+
+
+def get_config() -> config_dict.ConfigDict:
+  """The defaults, locked."""
+  c = config_dict.ConfigDict()
+  c.seed = 0  # of everything that is random
+
+  c.policy = config_dict.ConfigDict()
+  # Where the policy comes from: "shipped" (the warm-started tiny policy of this
+  # package), "random" (needs warm_start.num_steps > 0 to be of any use), or a
+  # folder that a run has written (WORKDIR/policy).
+  c.policy.source = "shipped"
+  c.policy.size = "tiny"  # of a random policy: a key of transformer.SIZES
+  c.policy.vocab_size = 640  # of a random policy's tokenizer
+  c.policy.remat = "none"  # what the backward pass keeps: "none", "block"
+
+  c.problems = config_dict.ConfigDict()
+  # Composed problems: chains of operators (kernels_eval/problems/composer.py).
+  c.problems.min_operators = 1
+  c.problems.max_operators = 3
+  c.problems.reduced = 0.35  # fraction that ends in a row reduction
+  c.problems.num_train = 1024  # problems of the training split
+  c.problems.num_heldout = 48  # problems of the held-out split
+  c.problems.heldout_split = "validation"  # or "test"
+  c.problems.seed = 0  # of the draw; the same for every run seed
+  # A problem whose first prompt does not fit: "skip" (and count) or "refuse".
+  c.problems.long_prompts = "skip"
+
+  c.harness = config_dict.ConfigDict()
+  c.harness.num_workers = 0  # judge processes; 0 = one for each processor
+  c.harness.seed = 0  # of the hidden test inputs
+  c.harness.run_cpu_s = 2.0  # processor seconds of a candidate's run
+  c.harness.compile_cpu_s = 20.0  # processor seconds of its compilation
+
+  c.rollout = config_dict.ConfigDict()
+  c.rollout.num_problems = 16  # P, for each iteration
+  c.rollout.group_size = 8  # G, samples of a problem
+  c.rollout.num_turns = 3  # T, the first one included
+  c.rollout.temperature = 1.0
+  c.rollout.max_prompt_tokens = 80
+  c.rollout.max_feedback_tokens = 64
+  c.rollout.max_new_tokens = 128  # of one turn
+  c.rollout.max_context_tokens = 592
+  # Batch sizes of later turns; the last one holds all P * G rows.
+  c.rollout.row_buckets = (32, 128)
+  # Refill (DAPO's dynamic sampling): while fewer groups than this have an
+  # advantage, roll out other problems, at most so many times.
+  c.rollout.min_spread_groups = 1
+  c.rollout.max_refill_rounds = 0
+
+  c.method = config_dict.ConfigDict()
+  c.method.name = "leap"  # a key of methods.METHODS
+  c.method.f_lo = 0.5  # DCP: least fraction of first-turn failures ...
+  c.method.f_hi = 0.875  # ... and most, of a group that gets more turns
+  c.method.gamma = 0.4  # discount of a repair's reward to earlier turns
+
+  c.learner = config_dict.ConfigDict()
+  c.learner.learning_rate = 1e-6
+  c.learner.warmup_updates = 0  # linear
+  c.learner.max_grad_norm = 1.0
+  c.learner.weight_decay = 0.0
+  c.learner.b1 = 0.9
+  c.learner.b2 = 0.95
+  c.learner.updates_per_iteration = 1  # passes over an iteration's batch
+  c.learner.clip_low = 0.2
+  c.learner.clip_high = 0.28
+  c.learner.kl_coef = 0.0
+  # "constant_length" (Dr. GRPO), "sequence_mean" (GRPO), "token_mean" (DAPO)
+  c.learner.normalization = "constant_length"
+  c.learner.bucket_tokens = (224, 400, 592)  # padded row lengths
+  c.learner.micro_tokens = 4096  # computed tokens of a micro-batch
+  # Warn when a token's log-probability differs by more than this between
+  # sampler and trainer (first update of an iteration), in nats.
+  c.learner.max_log_ratio = 1e-3
+  # Stop when |log ratio| of the first update is above; unset = never.
+  c.learner.stop_log_ratio = config_dict.placeholder(float)
+
+  c.warm_start = config_dict.ConfigDict()
+  c.warm_start.num_steps = 0  # supervised steps before RL; 0 = no such stage
+  c.warm_start.num_conversations = 4096
+  c.warm_start.first_right = 0.4  # first answers that are correct
+  c.warm_start.repair_right = 0.6  # repairs that are correct
+  c.warm_start.batch_rows = 64
+  c.warm_start.learning_rate = 1e-3
+  c.warm_start.warmup_steps = 50
+  c.warm_start.log_every = 10  # steps
+
+  c.eval = config_dict.ConfigDict()
+  c.eval.every = 0  # iterations between held-out evaluations; 0 = ends only
+  c.eval.ks = (1, 4, 8)  # of pass@k
+
+  c.run = config_dict.ConfigDict()
+  c.run.num_iterations = 24
+  c.run.checkpoint_every = 5  # iterations
+  c.run.keep_checkpoints = 3
+  c.run.save_trajectories = True
+  return c.lock()

@@ -1,0 +1,13 @@
+"""The quickstart with single-turn GRPO in place of LEAP.
+
+python -m experiments.run --config=experiments/configs/quickstart_grpo_single.py
+"""
+
+from experiments.configs import quickstart
+
+
+def get_config():
+  """Quickstart, another method."""
+  c = quickstart.get_config()
+  c.method.name = "grpo_single_turn"
+  return c

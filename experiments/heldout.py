@@ -1,0 +1,59 @@
+"""Held-out evaluation as a stage of a run."""
+
+import time
+from typing import Any
+
+import jax
+
+from experiments import workdir
+from experiments.programs import Programs
+from experiments.state import Progress, Run
+from leap_jax import policy_eval
+from leap_jax.types import TrainState
+
+
+def evaluate(
+  run: Run,
+  programs: Programs,
+  state: TrainState,
+  progress: Progress,
+  label: str,
+) -> dict[str, Any]:
+  """Held-out accuracy of the policy as it is."""
+  started = time.perf_counter()
+  judged = run.pool.num_evaluated
+  batches = -(-len(run.heldout) // run.shape.num_problems)
+  with run.bar(batches, f"held-out, {label}") as bar:
+    outcome, trajectories = policy_eval.evaluate_policy(
+      programs.sampler,
+      programs.buffer,
+      run.shape,
+      run.tokenizer,
+      state.params,
+      # The same samples' keys before and after: a paired comparison.
+      jax.random.fold_in(jax.random.key(run.config.seed), 1),
+      run.heldout,
+      run.pool.evaluate,
+      ks=tuple(run.config.eval.ks),
+      on_batch=bar.update,
+    )
+  if run.config.run.save_trajectories:
+    name = f"heldout_{label.replace(' ', '_')}"
+    workdir.save_trajectories(run.workdir, name, trajectories)
+  progress.spend("evaluate", time.perf_counter() - started)
+  progress.sampled_tokens += outcome.sampled_tokens
+  progress.harness_calls += outcome.harness_calls
+  progress.kernels_judged += run.pool.num_evaluated - judged
+  return outcome.as_dict()
+
+
+def eval_metrics(seen: dict[str, Any]) -> dict[str, float]:
+  """Held-out results as metrics; those without a value are left out."""
+  names = (
+    "acc_at_1",
+    "acc_at_2",
+    "acc_at_3",
+    "turns_per_pass",
+    "recovery_rate",
+  )
+  return {f"eval/{n}": seen[n] for n in names if seen.get(n) is not None}

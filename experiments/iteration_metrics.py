@@ -1,0 +1,89 @@
+"""The metrics of one iteration but for times and compilations."""
+
+import numpy as np
+
+from kernels_eval.schema import Status
+
+_FAILURES = {
+  Status.WRONG_ANSWER: "kernels/wrong_answer",
+  Status.COMPILE_ERROR: "kernels/compile_error",
+  Status.RUNTIME_ERROR: "kernels/runtime_error",
+}
+
+
+def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
+  """Every metric of an iteration but times and compilations.
+
+  Args:
+    run: for its sizes.
+    gathered: the rollouts.
+    batch: what was packed.
+    first: metrics of the first update, or None if there was none.
+    last: of the last one.
+  """
+  host, stats = gathered.host, gathered.stats
+  ok = host.ok
+  num_ok = max(int(ok.sum()), 1)
+  solved = (host.correct & host.executed).any(-1) & ok
+  failed_first = ok & ~host.correct[..., 0]
+  active = gathered.active[:, None] & failed_first
+  in_active = max(int((gathered.active[:, None] & ok).sum()), 1)
+  verdicts = [t.evaluation for x in gathered.trajectories for t in x.turns]
+  submitted = max(len(verdicts), 1)
+  counts = {name: 0 for name in _FAILURES.values()}
+  for verdict in verdicts:
+    if verdict.status in _FAILURES:
+      counts[_FAILURES[verdict.status]] += 1
+  passed = sum(v.passed for v in verdicts)
+  other = len(verdicts) - passed - sum(counts.values())
+  values = {
+    "rollout/acc_at_1": (host.correct[..., 0] & ok).sum() / num_ok,
+    "rollout/acc_at_last": solved.sum() / num_ok,
+    "rollout/activation": gathered.active.mean(),
+    "rollout/active_fail_rate": active.sum() / in_active
+    if gathered.active.any()
+    else np.nan,
+    "rollout/recovery_rate": (solved & active).sum() / active.sum()
+    if active.any()
+    else np.nan,
+    "rollout/turns_per_sample": host.executed.sum() / num_ok,
+    "rollout/spread_groups": gathered.has_spread.sum(),
+    "rollout/refill_rounds": gathered.num_rounds,
+    "rollout/refilled_groups": gathered.num_replaced,
+    "rollout/faults": (~ok).sum(),
+    "rollout/truncated_fraction": stats.truncated_turns / max(stats.turns, 1),
+    "rollout/context_full": stats.context_full,
+    "rollout/feedback_cut": stats.feedback_cut,
+    "rollout/tokens": stats.sampled_tokens,
+    "rollout/useful_slots": stats.sampled_tokens / max(stats.decode_slots, 1),
+    "kernels/submitted": stats.harness_calls,
+    "kernels/passed": passed / submitted,
+    **{name: n / submitted for name, n in counts.items()},
+    "kernels/other_failure": other / submitted,
+    "update/rows": batch.num_rows,
+    "update/rows_dropped": batch.num_dropped,
+    "update/tokens": batch.num_tokens,
+    "update/padding": 1.0
+    - sum(_real_tokens(b) for b in batch.buckets) / max(batch.padded_tokens, 1),
+    "update/skipped": float(batch.is_empty),
+    "seconds/sample": stats.sample_seconds,
+    "seconds/harness": stats.harness_seconds,
+  }
+  if last is not None:
+    values |= {
+      "update/loss": last["loss"],
+      "update/entropy": last["entropy"],
+      "update/grad_norm": last["grad_norm"],
+      "update/relative_step": last["update_norm"] / last["weight_norm"],
+      "update/clip_fraction": last["clip_fraction"],
+      "update/kl": last["kl"],
+      "update/log_ratio_mean": first["log_ratio_mean"],
+      "update/log_ratio_p95": first["log_ratio_p95"],
+      "update/log_ratio_max": first["log_ratio_max"],
+    }
+  return values
+
+
+def _real_tokens(bucket):
+  """Tokens of rows, padding left out (id 0 is the padding)."""
+  return int((np.asarray(bucket.tokens) != 0).sum())

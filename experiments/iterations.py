@@ -1,0 +1,141 @@
+"""LEAP iterations: roll out, rank, update."""
+
+import dataclasses
+import time
+
+import jax
+
+from experiments import heldout, workdir
+from experiments.gathering import Gathered, gather
+from experiments.iteration_metrics import iteration_metrics
+from experiments.programs import Programs
+from experiments.state import NonFinite, Progress, Run, check_finite, save
+from leap_jax import batching, losses, sharding
+from leap_jax.types import Rollouts, TrainState
+
+
+def iterate(
+  run: Run, programs: Programs, state: TrainState, index: int
+) -> tuple[TrainState, Gathered, dict[str, float]]:
+  """One iteration: rollouts, advantages, update.
+
+  Returns:
+    The new state, what was gathered, and the metrics.
+  """
+  config = run.config
+  started = time.perf_counter()
+  judged = run.pool.num_evaluated
+  before = dataclasses.replace(run.compiled)
+  gathered = gather(run, programs, state.params, index)
+  update_started = time.perf_counter()
+  batch = batching.make_batch(
+    gathered.host,
+    gathered.advantages,
+    programs.specs,
+    normalization=losses.NORMALIZATIONS[config.learner.normalization],
+    max_new_tokens=run.shape.max_new_tokens,
+  )
+  first, last = None, None
+  if not batch.is_empty:
+    buckets = tuple(sharding.shard_rows(run.mesh, b) for b in batch.buckets)
+    for _ in range(config.learner.updates_per_iteration):
+      state, values = programs.update(state, buckets)
+      last = jax.device_get(values)
+      first = first or last
+      check_finite(last, f"iteration {index}")
+    _check_parity(run, first, index)
+  values = iteration_metrics(run, gathered, batch, first, last)
+  values |= {
+    "kernels/judged": run.pool.num_evaluated - judged,
+    "kernels/judge_restarts": run.pool.num_restarts,
+    "seconds/update": time.perf_counter() - update_started,
+    "seconds/total": time.perf_counter() - started,
+    "compile/count": run.compiled.count - before.count,
+    "compile/seconds": run.compiled.seconds - before.seconds,
+  }
+  return state, gathered, values
+
+
+def _check_parity(run, first, index):
+  """Sampler and trainer must agree on what was sampled."""
+  gap = float(first["log_ratio_max"])
+  learner = run.config.learner
+  text = (
+    f"iteration {index}: sampler and trainer log-probabilities differ by up to "
+    f"{gap:.2e} (mean {float(first['log_ratio_mean']):.1e}, 95 % below "
+    f"{float(first['log_ratio_p95']):.1e})"
+  )
+  if learner.stop_log_ratio is not None and gap > learner.stop_log_ratio:
+    raise NonFinite(f"{text}; above learner.stop_log_ratio")
+  if gap > learner.max_log_ratio:
+    run.say(f"warning: {text}")
+  if not bool(first["changed"]):
+    run.say(
+      f"warning: iteration {index}: the update changed no parameter (learning "
+      "rate too small for their precision?)"
+    )
+
+
+def train(
+  run: Run,
+  programs: Programs,
+  state: TrainState,
+  rollouts: Rollouts,
+  progress: Progress,
+) -> tuple[TrainState, Rollouts]:
+  """All iterations that are left."""
+  config = run.config
+  offset = progress.warm_steps
+  total = config.run.num_iterations
+  with run.bar(total, config.method.name, progress.iterations) as bar:
+    while progress.iterations < total:
+      index = progress.iterations
+      state, gathered, values = iterate(run, programs, state, index)
+      rollouts = gathered.rollouts
+      progress.iterations += 1
+      _count(progress, gathered, values)
+      if config.eval.every and progress.iterations % config.eval.every == 0:
+        if progress.iterations < total:
+          seen = heldout.evaluate(
+            run, programs, state, progress, f"iteration {index + 1}"
+          )
+          values |= heldout.eval_metrics(seen)
+      run.writer.write(offset + index, values)
+      if config.run.save_trajectories:
+        workdir.save_trajectories(
+          run.workdir, f"iteration_{index:06d}", gathered.trajectories
+        )
+      if values["update/skipped"]:
+        run.say(
+          f"iteration {index}: no group has both successes and failures; the "
+          "update was skipped"
+        )
+      bar.set_postfix(
+        acc1=f"{values['rollout/acc_at_1']:.2f}",
+        active=f"{values['rollout/activation']:.2f}",
+        refresh=False,
+      )
+      bar.update()
+      done = progress.iterations == total
+      if progress.iterations % config.run.checkpoint_every == 0 or done:
+        save(run, state, rollouts, progress)
+  return state, rollouts
+
+
+def _count(progress: Progress, gathered: Gathered, values: dict) -> None:
+  """Adds an iteration to the totals."""
+  stats = gathered.stats
+  progress.sampled_tokens += stats.sampled_tokens
+  progress.harness_calls += stats.harness_calls
+  progress.kernels_judged += int(values["kernels/judged"])
+  progress.active_groups += int(gathered.active.sum())
+  progress.groups += len(gathered.active)
+  progress.turns += stats.turns
+  progress.faults += int((~gathered.host.ok).sum())
+  for stage in ("sample", "harness", "update"):
+    progress.spend(stage, float(values[f"seconds/{stage}"]))
+  # What is left of the iteration: packing of prompts, decoding of text.
+  rest = values["seconds/total"] - sum(
+    values[f"seconds/{stage}"] for stage in ("sample", "harness", "update")
+  )
+  progress.spend("other", max(float(rest), 0.0))

@@ -1,0 +1,65 @@
+"""The problems of a run, by its config."""
+
+from collections.abc import Sequence
+
+from experiments.settings import UsageError
+from kernels_eval import client
+from kernels_eval.schema import ProblemCard
+from leap_jax import problems as splits
+from leap_jax import rollout
+from leap_jax.tokenizer import Tokenizer
+from leap_jax.types import RolloutShape
+
+
+def names(config) -> tuple[list[str], list[str]]:
+  """Names of training and held-out problems."""
+  p = config.problems
+  # Twice what is needed: a split is a fixed part of all names.
+  wanted = 2 * p.num_train + 20 * p.num_heldout
+  try:
+    drawn = client.compositions(
+      p.seed, wanted, (p.min_operators, p.max_operators), p.reduced
+    )
+    return (
+      splits.of_split(drawn, "train", p.num_train),
+      splits.of_split(drawn, p.heldout_split, p.num_heldout),
+    )
+  except ValueError as error:
+    raise UsageError(
+      f"{error}: fewer problems (config.problems.num_train, num_heldout) or "
+      "longer ones (max_operators)"
+    ) from None
+
+
+def cards(
+  names_of_split: Sequence[str],
+  tokenizer: Tokenizer,
+  shape: RolloutShape,
+  long_prompts: str,
+) -> tuple[list[ProblemCard], int]:
+  """Cards whose first prompt fits, and how many were skipped.
+
+  Args:
+    names_of_split: of one split.
+    tokenizer: of the policy.
+    shape: sizes of the rollout.
+    long_prompts: "skip" or "refuse".
+
+  Raises:
+    UsageError: a prompt does not fit and the policy is to refuse, or nothing
+      is left.
+  """
+  every = [client.card(name) for name in names_of_split]
+  fitting = [c for c in every if rollout.fits(tokenizer, c, shape)]
+  skipped = [c.name for c in every if not rollout.fits(tokenizer, c, shape)]
+  if skipped and long_prompts == "refuse":
+    raise UsageError(
+      f"the prompt of {skipped[0]} (and {len(skipped) - 1} more) is longer "
+      f"than config.rollout.max_prompt_tokens={shape.max_prompt_tokens}"
+    )
+  if not fitting:
+    raise UsageError(
+      "no problem's prompt fits into config.rollout.max_prompt_tokens="
+      f"{shape.max_prompt_tokens}"
+    )
+  return fitting, len(skipped)

@@ -1,0 +1,297 @@
+"""Trains a policy: warm start, held-out evaluation, iterations, report.
+
+    python -m experiments.run --config=FILE [--workdir=DIR] [--config.X.Y=V ...]
+
+The same folder again goes on where the run stopped. Settings and their meaning
+stand in experiments/configs/base.py; `--help` prints them with their values.
+"""
+
+import pathlib
+import sys
+import time
+
+from absl import flags
+
+from experiments import settings as settings_lib
+from experiments.settings import UsageError
+
+# Everything else is imported where it is used: a mistake on the command line
+# is answered at once, before JAX is loaded.
+
+EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_NON_FINITE = 0, 1, 2, 3
+
+
+def _define(values: flags.FlagValues) -> None:
+  flags.DEFINE_string(
+    "workdir",
+    None,
+    "folder of the run; the same folder resumes it (default: runs/CONFIG)",
+    flag_values=values,
+  )
+
+
+def _help(argv) -> int:
+  print(__doc__)
+  path = settings_lib.config_path(argv[1:])
+  path = path or str(pathlib.Path(__file__).parent / "configs" / "base.py")
+  print(f"Settings of {path}:\n")
+  for key, value in settings_lib.flat(settings_lib.load_file(path)).items():
+    print(f"  --config.{key}={value}")
+  return EXIT_OK
+
+
+def _say(text: str) -> None:
+  """A line that does not tear a progress bar."""
+  import tqdm
+
+  tqdm.tqdm.write(text, file=sys.stderr)
+
+
+def _policy(config, run_folder, train_names, pool):
+  """Sizes, parameters and tokenizer of the policy to start from, and the
+  conversations of its warm start."""
+  import jax
+
+  from experiments import cold_start
+  from leap_jax import policy_io, tokenizer
+  from leap_jax.models import transformer
+
+  dataset = None
+  if config.warm_start.num_steps:
+    dataset = cold_start.load(run_folder) or cold_start.make_for_run(
+      config, run_folder, train_names, pool
+    )
+  if config.policy.source != "random":
+    source = pathlib.Path(config.policy.source)
+    if config.policy.source == "shipped":
+      source = policy_io.SHIPPED
+    model, params, vocabulary = policy_io.load(source)
+    return model, params, vocabulary, dataset
+  path = run_folder / "tokenizer.json"
+  if not path.exists():
+    texts = [message.text for turns in dataset for message in turns]
+    tokenizer.train(texts, config.policy.vocab_size).save(path)
+  vocabulary = tokenizer.load(path)
+  model = transformer.ModelConfig(
+    vocab_size=vocabulary.vocab_size,
+    remat=config.policy.remat,
+    **transformer.SIZES[config.policy.size],
+  )
+  params = transformer.init(model, jax.random.key(config.seed))
+  return model, params, vocabulary, dataset
+
+
+def _train(config, settings, run_folder, pool) -> int:
+  """Everything behind the start-up checks."""
+  import contextlib
+
+  import jax
+  import numpy as np
+
+  from experiments import (
+    heldout,
+    iterations,
+    problem_sets,
+    report,
+    state,
+    warm_start,
+    workdir,
+  )
+  from experiments import programs as programs_lib
+  from leap_jax import (
+    buffer,
+    checkpoint,
+    compilations,
+    metrics,
+    policy_io,
+    sharding,
+    update,
+  )
+  from leap_jax.models import transformer
+
+  with contextlib.ExitStack() as stack:
+    compiled = stack.enter_context(compilations.counted())
+    started = time.perf_counter()
+    train_names, heldout_names = problem_sets.names(config)
+    model, params, tokenizer, dataset = _policy(
+      config, run_folder, train_names, pool
+    )
+    shape = state.rollout_shape(config)
+    policy = config.problems.long_prompts
+    train_cards, skipped = problem_sets.cards(
+      train_names, tokenizer, shape, policy
+    )
+    heldout_cards, skipped_too = problem_sets.cards(
+      heldout_names, tokenizer, shape, policy
+    )
+    mesh = sharding.make_mesh()
+    params = sharding.replicate(mesh, params)
+    train_state = sharding.replicate(
+      mesh, update.init_state(params, programs_lib.make_optimizer(config))
+    )
+    checkpoints = checkpoint.Checkpoints(
+      run_folder / "checkpoints", config.run.keep_checkpoints
+    )
+    stack.callback(checkpoints.close)
+
+    empty = sharding.replicate(mesh, buffer.init(shape))
+    abstract = jax.tree.map(
+      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding),
+      {"train": train_state, "rollouts": empty},
+    )
+    restored = checkpoints.restore_latest(abstract)
+    progress, rollouts = state.Progress(), empty
+    if restored is not None:
+      step, saved, record = restored
+      progress = state.Progress(**record)
+      train_state, rollouts = saved["train"], saved["rollouts"]
+      _say(
+        f"resuming from checkpoint {step}: {progress.warm_steps} warm-start "
+        f"steps, {progress.iterations} iterations done"
+      )
+    writer = metrics.Writer(
+      run_folder, progress.warm_steps + progress.iterations
+    )
+    stack.callback(writer.close)
+    run = state.Run(
+      config=config,
+      workdir=run_folder,
+      pool=pool,
+      writer=writer,
+      checkpoints=checkpoints,
+      compiled=compiled,
+      mesh=mesh,
+      model=model,
+      tokenizer=tokenizer,
+      shape=shape,
+      train=train_cards,
+      heldout=heldout_cards,
+      num_skipped=skipped + skipped_too,
+      say=_say,
+    )
+    count = transformer.num_params(params)
+    _say(
+      f"policy: {count / 1e6:.2f} M parameters, {model.vocab_size} tokens; "
+      f"problems: {len(train_cards)} to train, {len(heldout_cards)} held out"
+      + (f", {run.num_skipped} too long" if run.num_skipped else "")
+    )
+    progress.spend("start", time.perf_counter() - started)
+
+    # -------------------------------------------------------- warm start
+    if progress.warm_steps < config.warm_start.num_steps:
+      train_state = warm_start.warm_start(
+        run, train_state, progress, rollouts, dataset
+      )
+      # Reinforcement learning starts with an optimizer of its own.
+      train_state = sharding.replicate(
+        mesh,
+        update.init_state(
+          train_state.params, programs_lib.make_optimizer(config)
+        ),
+      )
+
+    # ----------------------------------------------------------- compile
+    started = time.perf_counter()
+    programs = programs_lib.compile_programs(run, train_state)
+    progress.spend("compile", time.perf_counter() - started)
+
+    # ---------------------------------------------------------- evaluate
+    if progress.before is None:
+      progress.before = heldout.evaluate(
+        run, programs, train_state, progress, "before"
+      )
+      state.save(run, train_state, rollouts, progress)
+
+    # ------------------------------------------------------------- train
+    train_state, rollouts = iterations.train(
+      run, programs, train_state, rollouts, progress
+    )
+
+    # ------------------------------------------------------------ report
+    after = heldout.evaluate(run, programs, train_state, progress, "after")
+    policy_io.save(
+      run_folder / "policy", model, train_state.params, tokenizer, np.float32
+    )
+    result = report.results(settings, progress, after, count)
+    workdir.write_json(run_folder / "results.json", result)
+    picture = report.plot(run_folder, result)
+    print("\n" + report.table(result))
+    print(f"\n{run_folder / 'results.json'}\n{picture}")
+  return EXIT_OK
+
+
+def _finished(run_folder) -> bool:
+  """Prints the table of a run that has ended already."""
+  import json
+
+  from experiments import report
+
+  path = run_folder / "results.json"
+  if not path.exists():
+    return False
+  print(report.table(json.loads(path.read_text())))
+  print(f"\n{run_folder} is finished; another --workdir starts anew")
+  return True
+
+
+def main(argv: list[str]) -> int:
+  """Runs from the command line; returns the exit status."""
+  if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
+    return _help(argv)
+  fail = lambda text: print(f"experiments.run: {text}", file=sys.stderr)
+  try:
+    config, values = settings_lib.parse(argv, _define)
+    settings = settings_lib.flat(config)
+    name = pathlib.Path(settings_lib.config_path(argv[1:])).stem
+    run_folder = pathlib.Path(values.workdir or f"runs/{name}")
+    from experiments import workdir
+
+    known = workdir.prepare(run_folder, settings)
+  except UsageError as error:
+    fail(error)
+    return EXIT_USAGE
+  if known and _finished(run_folder):
+    return EXIT_OK
+  for key, value in settings.items():
+    _say(f"config.{key}={value}")
+
+  from experiments import state
+  from kernels_eval import client
+  from kernels_eval.cpu.executor import Settings
+  from leap_jax import checkpoint, policy_io
+
+  try:
+    limits = Settings(
+      run_cpu_s=config.harness.run_cpu_s,
+      compile_cpu_s=config.harness.compile_cpu_s,
+    )
+    with client.Pool(
+      num_workers=config.harness.num_workers or None,
+      seed=config.harness.seed,
+      settings=limits,
+    ) as pool:
+      _say(pool.description)
+      return _train(config, settings, run_folder, pool)
+  except (UsageError, policy_io.PolicyError) as error:
+    fail(error)
+    return EXIT_USAGE
+  except client.HarnessError as error:
+    fail(f"infrastructure_error: {error}")
+    return EXIT_USAGE
+  except state.NonFinite as error:
+    fail(error)
+    return EXIT_NON_FINITE
+  except checkpoint.CheckpointError as error:
+    fail(error)
+    return EXIT_FAILED
+  except OSError as error:
+    where = f" ({error.filename})" if error.filename else ""
+    fail(f"{error.strerror or error}{where}; the last checkpoint is good")
+    return EXIT_FAILED
+  except KeyboardInterrupt:
+    fail("interrupted; the same command goes on from the last checkpoint")
+    return EXIT_FAILED
+
+
+if __name__ == "__main__":
+  sys.exit(main(sys.argv))

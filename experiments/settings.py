@@ -1,0 +1,326 @@
+"""The command line: a config file, single overrides, one clear line for a
+mistake. Nothing is loaded before all of it is right."""
+
+import difflib
+import importlib.util
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from absl import flags
+from ml_collections import config_dict, config_flags
+
+from leap_jax import losses, methods
+from leap_jax.models import transformer
+from leap_jax.problems import SPLITS
+
+
+class UsageError(Exception):
+  """The request is wrong; its text is the one line to print."""
+
+
+_TYPE_NAMES = {
+  bool: "true or false",
+  int: "a whole number",
+  float: "a number",
+  str: "a text",
+  tuple: "a list such as (32, 128)",
+}
+
+
+def _near(name, names):
+  found = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+  return f"; did you mean {found[0]}?" if found else ""
+
+
+def config_path(argv: Sequence[str]) -> str | None:
+  """What --config names."""
+  for i, argument in enumerate(argv):
+    if argument in ("--config", "-config") and i + 1 < len(argv):
+      return argv[i + 1]
+    for prefix in ("--config=", "-config="):
+      if argument.startswith(prefix):
+        return argument[len(prefix) :]
+  return None
+
+
+def load_file(path: str) -> config_dict.ConfigDict:
+  """Runs a config file's `get_config`.
+
+  Raises:
+    UsageError: no such file, or it fails.
+  """
+  file = pathlib.Path(path)
+  if not file.is_file():
+    folder = file.parent if file.parent.is_dir() else pathlib.Path(".")
+    names = [str(p) for p in sorted(folder.glob("*.py"))]
+    raise UsageError(f"no config file {path}{_near(path, names)}")
+  spec = importlib.util.spec_from_file_location("_experiment_config", file)
+  module = importlib.util.module_from_spec(spec)
+  # The file may import its neighbours as `experiments.configs...`.
+  root = str(pathlib.Path(__file__).parents[1])
+  if root not in sys.path:
+    sys.path.append(root)
+  try:
+    spec.loader.exec_module(module)
+    config = module.get_config()
+  except (AttributeError, KeyError, TypeError, ValueError) as error:
+    text = str(error.args[0] if error.args else error).split("Other fields")[0]
+    raise UsageError(f"{path}: {text.strip()}") from None
+  return config
+
+
+def _check_names(argv, config):
+  known = [f"config.{key}" for key in _flatten(config)]
+  for argument in argv:
+    name = argument.lstrip("-").split("=", 1)[0]
+    if not name.startswith("config."):
+      continue
+    if name not in known:
+      sections = [f"config.{key}" for key in config]
+      if name in sections:
+        raise UsageError(f"--{name} is a section; set one of its fields")
+      raise UsageError(f"no setting {name}{_near(name, known)}")
+
+
+def _flatten(config) -> dict[str, Any]:
+  out = {}
+  for key in config:
+    value = config.get_ref(key).get()
+    if isinstance(value, config_dict.ConfigDict):
+      out |= {f"{key}.{k}": v for k, v in _flatten(value).items()}
+    else:
+      out[key] = value
+  return out
+
+
+def flat(config: config_dict.ConfigDict) -> dict[str, Any]:
+  """Every setting by its dotted name, sorted."""
+  return dict(sorted(_flatten(config).items()))
+
+
+def _explain(error, config):
+  """One line for a value that the parser refused."""
+  text = str(error)
+  name = text.removeprefix("flag --").split("=", 1)[0]
+  value = text.split("=", 1)[1].split(":", 1)[0] if "=" in text else "?"
+  key = name.removeprefix("config.")
+  settings = _flatten(config)
+  if name.startswith("config.") and key in settings:
+    wanted = config
+    *sections, last = key.split(".")
+    for section in sections:
+      wanted = wanted[section]
+    kind = wanted.get_type(last)
+    return (
+      f"{name}={value}: expected {_TYPE_NAMES.get(kind, kind.__name__)}, "
+      f"such as {settings[key]}"
+    )
+  return text
+
+
+def parse(
+  argv: Sequence[str], define: Callable[[flags.FlagValues], None]
+) -> tuple[config_dict.ConfigDict, flags.FlagValues]:
+  """Reads the command line.
+
+  Args:
+    argv: with the program's name first.
+    define: adds the program's own flags.
+
+  Returns:
+    The locked, validated config, and the other flags.
+
+  Raises:
+    UsageError: with the nearest valid name, or the expected type and range.
+  """
+  path = config_path(argv[1:])
+  if path is None:
+    raise UsageError(
+      "no config: add --config=experiments/configs/quickstart.py"
+    )
+  config = load_file(path)
+  _check_names(argv[1:], config)
+  values = flags.FlagValues()
+  define(values)
+  # ml_collections finds overrides in sys.argv when the file is parsed.
+  before, sys.argv = sys.argv, list(argv)
+  try:
+    config_flags.DEFINE_config_file(
+      "config", lock_config=True, flag_values=values
+    )
+    rest = values(list(argv))
+  except flags.UnrecognizedFlagError as error:
+    names = [name for name in values if not name.startswith("config.")]
+    raise UsageError(
+      f"no flag --{error.flagname}{_near(error.flagname, names)}"
+    ) from None
+  except flags.IllegalFlagValueError as error:
+    raise UsageError(_explain(error, config)) from None
+  except (flags.Error, AttributeError, KeyError, TypeError) as error:
+    raise UsageError(str(error).strip("'").split("\\n")[0]) from None
+  finally:
+    sys.argv = before
+  if len(rest) > 1:
+    raise UsageError(f"unexpected argument {rest[1]}; flags start with --")
+  config = values.config
+  validate(config)
+  return config, values
+
+
+def _choice(names: Mapping[str, Any] | Sequence[str]):
+  names = list(names)
+
+  def check(value):
+    if value not in names:
+      return f"one of {', '.join(names)}{_near(str(value), names)}"
+    return None
+
+  return check
+
+
+def _at_least(least):
+  return lambda v: None if v >= least else f"at least {least}"
+
+
+def _between(low, high):
+  return lambda v: None if low <= v <= high else f"from {low} to {high}"
+
+
+def _above(limit):
+  return lambda v: None if v > limit else f"above {limit}"
+
+
+def _ascending(values):
+  good = (
+    len(values) > 0
+    and all(isinstance(v, int) and v > 0 for v in values)
+    and list(values) == sorted(set(values))
+  )
+  return None if good else "ascending whole numbers above 0"
+
+
+_CHECKS = {
+  "seed": _at_least(0),
+  "policy.size": _choice(transformer.SIZES),
+  "policy.vocab_size": _at_least(300),
+  "policy.remat": _choice(transformer.REMAT),
+  "problems.min_operators": _at_least(1),
+  "problems.max_operators": _between(1, 8),
+  "problems.reduced": _between(0.0, 1.0),
+  "problems.num_train": _at_least(1),
+  "problems.num_heldout": _at_least(1),
+  "problems.heldout_split": _choice(SPLITS[1:]),
+  "problems.long_prompts": _choice(("skip", "refuse")),
+  "harness.num_workers": _at_least(0),
+  "harness.run_cpu_s": _above(0.0),
+  "harness.compile_cpu_s": _above(0.0),
+  "rollout.num_problems": _at_least(1),
+  "rollout.group_size": _at_least(2),
+  "rollout.num_turns": _between(1, 16),
+  "rollout.temperature": _above(0.0),
+  "rollout.max_prompt_tokens": _at_least(8),
+  "rollout.max_feedback_tokens": _at_least(12),
+  "rollout.max_new_tokens": _at_least(1),
+  "rollout.row_buckets": _ascending,
+  "rollout.max_refill_rounds": _at_least(0),
+  "rollout.min_spread_groups": _at_least(0),
+  "method.name": _choice(methods.METHODS),
+  "method.f_lo": _between(0.0, 1.0),
+  "method.f_hi": _between(0.0, 1.0),
+  "method.gamma": _between(0.0, 1.0),
+  "learner.learning_rate": _above(0.0),
+  "learner.warmup_updates": _at_least(0),
+  "learner.max_grad_norm": _above(0.0),
+  "learner.weight_decay": _at_least(0.0),
+  "learner.updates_per_iteration": _at_least(1),
+  "learner.clip_low": _between(0.0, 1.0),
+  "learner.clip_high": _at_least(0.0),
+  "learner.kl_coef": _at_least(0.0),
+  "learner.normalization": _choice(losses.NORMALIZATIONS),
+  "learner.bucket_tokens": _ascending,
+  "learner.micro_tokens": _at_least(1),
+  "warm_start.num_steps": _at_least(0),
+  "warm_start.num_conversations": _at_least(1),
+  "warm_start.first_right": _between(0.0, 1.0),
+  "warm_start.repair_right": _between(0.0, 1.0),
+  "warm_start.batch_rows": _at_least(1),
+  "warm_start.learning_rate": _above(0.0),
+  "warm_start.log_every": _at_least(1),
+  "eval.every": _at_least(0),
+  "eval.ks": _ascending,
+  "run.num_iterations": _at_least(0),
+  "run.checkpoint_every": _at_least(1),
+  "run.keep_checkpoints": _at_least(2),
+}
+
+
+def validate(config: config_dict.ConfigDict) -> None:
+  """Checks ranges and what must fit together.
+
+  Raises:
+    UsageError: naming the setting, its value and what is allowed.
+  """
+  settings = _flatten(config)
+  for key, check in _CHECKS.items():
+    wanted = check(settings[key])
+    if wanted is not None:
+      raise UsageError(f"config.{key}={settings[key]}: must be {wanted}")
+  rollout, learner = config.rollout, config.learner
+  rows = rollout.num_problems * rollout.group_size
+  together = (
+    (
+      config.problems.min_operators <= config.problems.max_operators,
+      "config.problems.min_operators is above max_operators",
+    ),
+    (
+      config.method.f_lo <= config.method.f_hi,
+      "config.method.f_lo is above f_hi: the gate would never open",
+    ),
+    (
+      rollout.num_turns == 1 or rollout.row_buckets[-1] >= rows,
+      f"config.rollout.row_buckets ends at {rollout.row_buckets[-1]}; it must "
+      f"hold all {rows} rows (num_problems * group_size)",
+    ),
+    (
+      rollout.max_context_tokens
+      > rollout.max_prompt_tokens + 0 * rollout.max_new_tokens,
+      "config.rollout.max_context_tokens leaves no room behind the prompt",
+    ),
+    (
+      learner.bucket_tokens[-1] >= longest_row(config),
+      f"config.learner.bucket_tokens ends at {learner.bucket_tokens[-1]}; a "
+      f"trajectory can have {longest_row(config)} tokens",
+    ),
+    (
+      config.problems.num_train >= rollout.num_problems,
+      f"config.problems.num_train={config.problems.num_train} is less than "
+      f"rollout.num_problems={rollout.num_problems}",
+    ),
+    (
+      config.policy.source != "random" or config.warm_start.num_steps > 0,
+      "config.policy.source=random needs config.warm_start.num_steps > 0: an "
+      "untrained policy never writes a kernel",
+    ),
+  )
+  for good, text in together:
+    if not good:
+      raise UsageError(text)
+
+
+def longest_row(config: config_dict.ConfigDict) -> int:
+  """The most tokens that a trajectory can have."""
+  r = config.rollout
+  longest = (
+    r.max_prompt_tokens
+    + r.num_turns * r.max_new_tokens
+    + (r.num_turns - 1) * r.max_feedback_tokens
+  )
+  return min(longest, r.max_context_tokens)
+
+
+def num_processors() -> int:
+  """Processors that this process may use."""
+  return len(os.sched_getaffinity(0))

@@ -1,0 +1,106 @@
+"""What the stages of a run share, and what a checkpoint holds of it."""
+
+import dataclasses
+import pathlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import tqdm
+
+from kernels_eval import client
+from kernels_eval.schema import ProblemCard
+from leap_jax import checkpoint, compilations, metrics
+from leap_jax.models import transformer
+from leap_jax.tokenizer import Tokenizer
+from leap_jax.types import Rollouts, RolloutShape, TrainState
+
+
+class NonFinite(Exception):
+  """A loss or gradient is not a number; the run stops."""
+
+
+@dataclasses.dataclass
+class Progress:
+  """What a run has done; saved with every checkpoint as JSON."""
+
+  warm_steps: int = 0
+  iterations: int = 0
+  before: dict[str, Any] | None = None
+  seconds: dict[str, float] = dataclasses.field(default_factory=dict)
+  sampled_tokens: int = 0
+  harness_calls: int = 0
+  kernels_judged: int = 0
+  active_groups: int = 0
+  groups: int = 0
+  turns: int = 0
+  faults: int = 0
+
+  def spend(self, stage: str, seconds: float) -> None:
+    """Adds time to a stage."""
+    self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+
+
+@dataclasses.dataclass
+class Run:
+  """Everything that the stages share."""
+
+  config: Any
+  workdir: pathlib.Path
+  pool: client.Pool
+  writer: metrics.Writer
+  checkpoints: checkpoint.Checkpoints
+  compiled: compilations.Compilations
+  mesh: jax.sharding.Mesh
+  model: transformer.ModelConfig
+  tokenizer: Tokenizer
+  shape: RolloutShape
+  train: list[ProblemCard]
+  heldout: list[ProblemCard]
+  num_skipped: int  # problems whose prompt does not fit
+  say: Callable[[str], None]
+
+  def bar(self, total: int, text: str, done: int = 0) -> tqdm.tqdm:
+    """A progress bar."""
+    return tqdm.tqdm(
+      total=total, initial=done, desc=text, dynamic_ncols=True, smoothing=0.1
+    )
+
+
+def rollout_shape(config) -> RolloutShape:
+  """Sizes from the config."""
+  r = config.rollout
+  return RolloutShape(
+    num_problems=r.num_problems,
+    group_size=r.group_size,
+    num_turns=r.num_turns,
+    max_prompt_tokens=r.max_prompt_tokens,
+    max_feedback_tokens=r.max_feedback_tokens,
+    max_new_tokens=r.max_new_tokens,
+    max_context_tokens=r.max_context_tokens,
+    row_buckets=tuple(r.row_buckets),
+  )
+
+
+def save(
+  run: Run, state: TrainState, rollouts: Rollouts, progress: Progress
+) -> None:
+  """Writes a checkpoint of this moment."""
+  started = time.perf_counter()
+  run.checkpoints.save(
+    progress.warm_steps + progress.iterations,
+    {"train": state, "rollouts": rollouts},
+    dataclasses.asdict(progress),
+  )
+  progress.spend("checkpoint", time.perf_counter() - started)
+
+
+def check_finite(values, where):
+  """Raises NonFinite if an update's loss or gradient was not a number."""
+  if not bool(values["finite"]):
+    raise NonFinite(
+      f"{where}: loss {float(values['loss'])}, gradient norm "
+      f"{float(values['grad_norm'])}; parameters were left as they were and "
+      "the last checkpoint is good"
+    )

@@ -1,0 +1,1 @@
+"""LEAP: multi-turn reinforcement learning on kernels, in JAX."""

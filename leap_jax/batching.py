@@ -1,0 +1,206 @@
+"""Rollouts and advantages to the rows of an update.
+
+A trajectory is one row: its turns one behind the other, exactly the ids that
+the sampler saw. Rows whose advantages are all 0 teach nothing and are dropped;
+the others are sorted into a few padded lengths. Host code, NumPy.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from leap_jax.types import Bucket, Rollouts
+
+
+@dataclasses.dataclass(frozen=True)
+class BucketSpec:
+  """A padded length and the rows of a micro-batch at that length."""
+
+  length: int
+  micro_rows: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+  """One trajectory for the update; all arrays [length]."""
+
+  tokens: np.ndarray
+  own: np.ndarray
+  weights: np.ndarray
+  advantages: np.ndarray
+  behavior_logprobs: np.ndarray
+
+
+class RowTooLong(ValueError):
+  """A row fits no bucket: the buckets do not suit the rollout's sizes."""
+
+
+@dataclasses.dataclass(frozen=True)
+class PackedBatch:
+  """Buckets for `update`, and what was kept."""
+
+  buckets: tuple[Bucket, ...]
+  num_rows: int  # kept
+  num_dropped: int  # executed rows with no advantage
+  num_tokens: int  # own tokens with weight
+  padded_tokens: int  # computed tokens, padding included
+
+  @property
+  def is_empty(self) -> bool:
+    """Whether there is nothing to learn from."""
+    return self.num_rows == 0
+
+
+def bucket_specs(
+  lengths: Sequence[int], micro_tokens: int, multiple: int
+) -> tuple[BucketSpec, ...]:
+  """Micro-batches of about `micro_tokens` tokens for each padded length.
+
+  Args:
+    lengths: padded lengths.
+    micro_tokens: computed tokens of a micro-batch.
+    multiple: rows of a micro-batch are a multiple of this (devices).
+  """
+  return tuple(
+    BucketSpec(length, max(micro_tokens // length // multiple, 1) * multiple)
+    for length in sorted(lengths)
+  )
+
+
+def make_rows(
+  rollouts: Rollouts,
+  advantages: np.ndarray,
+  *,
+  normalization: Callable[..., np.ndarray],
+  max_new_tokens: int,
+) -> tuple[list[Row], int]:
+  """Concatenates turns into rows.
+
+  Args:
+    rollouts: host arrays.
+    advantages: [P, G, T].
+    normalization: a function of `losses.NORMALIZATIONS`.
+    max_new_tokens: the constant of constant-length normalization.
+
+  Returns:
+    The rows that carry an advantage, and the number of executed rows that do
+    not.
+  """
+  _, _, num_turns, length = rollouts.tokens.shape
+  flat = lambda x: np.asarray(x).reshape(-1, *x.shape[2:])
+  tokens, own = flat(rollouts.tokens), flat(rollouts.own)
+  logprobs, lengths = flat(rollouts.behavior_logprobs), flat(rollouts.lengths)
+  advantage = flat(advantages) * flat(rollouts.executed)
+  advantage = advantage * np.asarray(rollouts.ok).reshape(-1, 1)
+  # One sample is one turn. Those without advantage have no tokens that count.
+  counts = np.where(advantage != 0, own.sum(-1), 0)
+  weights = np.asarray(normalization(counts, max_new_tokens), np.float32)
+  rows = []
+  for r in np.flatnonzero((advantage != 0).any(-1)):
+    last = int(np.flatnonzero(advantage[r] != 0)[-1])
+    parts = [slice(0, lengths[r, t]) for t in range(last + 1)]
+    join = lambda x, r=r, parts=parts: np.concatenate(
+      [x[r, t, part] for t, part in enumerate(parts)]
+    )
+    per_turn = lambda x, r=r: np.repeat(x[r, :, None], length, axis=1)[None]
+    turn_weight, turn_advantage = per_turn(weights), per_turn(advantage)
+    is_own = join(own)
+    first = lambda x, parts=parts: np.concatenate(
+      [x[0, t, part] for t, part in enumerate(parts)]
+    )
+    rows.append(
+      Row(
+        tokens=join(tokens),
+        own=is_own,
+        weights=np.where(is_own, first(turn_weight), 0).astype(np.float32),
+        advantages=np.where(is_own, first(turn_advantage), 0).astype(
+          np.float32
+        ),
+        behavior_logprobs=np.where(is_own, join(logprobs), 0).astype(
+          np.float32
+        ),
+      )
+    )
+  num_executed = int(flat(rollouts.executed).any(-1).sum())
+  return rows, num_executed - len(rows)
+
+
+def pack_rows(
+  rows: Sequence[Row], specs: Sequence[BucketSpec], max_rows: int
+) -> tuple[tuple[Bucket, ...], int]:
+  """Sorts rows into buckets of fixed shape.
+
+  Args:
+    rows: any number up to `max_rows`.
+    specs: ascending lengths.
+    max_rows: the most rows that any bucket must hold; fixes the shapes.
+
+  Returns:
+    One Bucket for each spec, and the number of computed tokens.
+
+  Raises:
+    RowTooLong: a row is longer than the last bucket.
+  """
+  members: list[list[Row]] = [[] for _ in specs]
+  for row in rows:
+    for spec, members_of in zip(specs, members, strict=True):
+      if len(row.tokens) <= spec.length:
+        members_of.append(row)
+        break
+    else:
+      raise RowTooLong(
+        f"a row of {len(row.tokens)} tokens; the longest bucket has "
+        f"{specs[-1].length}"
+      )
+  buckets, padded = [], 0
+  for spec, members_of in zip(specs, members, strict=True):
+    num_micro = -(-max_rows // spec.micro_rows)
+    shape = (num_micro * spec.micro_rows, spec.length)
+    arrays = {
+      "tokens": np.zeros(shape, np.int32),
+      "own": np.zeros(shape, bool),
+      "weights": np.zeros(shape, np.float32),
+      "advantages": np.zeros(shape, np.float32),
+      "behavior_logprobs": np.zeros(shape, np.float32),
+    }
+    for i, row in enumerate(members_of):
+      for name, array in arrays.items():
+        values = getattr(row, name)
+        array[i, : len(values)] = values
+    used = -(-len(members_of) // spec.micro_rows)
+    padded += used * spec.micro_rows * spec.length
+    split = (num_micro, spec.micro_rows, spec.length)
+    buckets.append(
+      Bucket(
+        **{name: array.reshape(split) for name, array in arrays.items()},
+        num_micro=np.int32(used),
+      )
+    )
+  return tuple(buckets), padded
+
+
+def make_batch(
+  rollouts: Rollouts,
+  advantages: np.ndarray,
+  specs: Sequence[BucketSpec],
+  *,
+  normalization: Callable[..., np.ndarray],
+  max_new_tokens: int,
+) -> PackedBatch:
+  """`make_rows` and `pack_rows` in one."""
+  rows, num_dropped = make_rows(
+    rollouts,
+    advantages,
+    normalization=normalization,
+    max_new_tokens=max_new_tokens,
+  )
+  p, g = np.asarray(rollouts.ok).shape
+  buckets, padded = pack_rows(rows, specs, p * g)
+  return PackedBatch(
+    buckets,
+    len(rows),
+    num_dropped,
+    int(sum((row.weights > 0).sum() for row in rows)),
+    padded,
+  )

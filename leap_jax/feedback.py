@@ -1,0 +1,63 @@
+"""Evaluations to what the policy is told. The only place that decides it."""
+
+from kernels_eval.schema import Evaluation, Status
+
+_HEADLINE = {
+  Status.PASSED: "The kernel is right",
+  Status.WRONG_ANSWER: "Wrong answer",
+  Status.NO_KERNEL: "No kernel found",
+  Status.CONTRACT_VIOLATION: "Not allowed",
+  Status.COMPILE_ERROR: "Compile error",
+  Status.LAUNCH_ERROR: "Launch error",
+  Status.RUNTIME_ERROR: "Runtime error",
+  Status.TIMEOUT: "Timeout",
+  Status.INTEGRITY_VIOLATION: "Integrity violation",
+}
+
+
+def _number(x: float) -> str:
+  return f"{x:.3g}"
+
+
+def render(evaluation: Evaluation) -> str:
+  """The verdict as one or two lines.
+
+  Raises:
+    ValueError: for an infrastructure error, which is no news about a kernel.
+  """
+  if not evaluation.counts:
+    raise ValueError("an infrastructure error is never told to the policy")
+  head = _HEADLINE[evaluation.status]
+  mismatch = evaluation.mismatch
+  if mismatch is None:
+    return f"{head}: {evaluation.message}."
+  index = ", ".join(str(i) for i in mismatch.first_wrong_index)
+  text = (
+    f"{head}: {mismatch.output}[{index}] is {_number(mismatch.got)}, expected "
+    f"{_number(mismatch.expected)}"
+  )
+  share = mismatch.num_wrong / mismatch.num_elements
+  if mismatch.num_unwritten:
+    text += "; elements were never written"
+  elif share == 1.0:
+    text += "; all elements are wrong"
+  elif share >= 0.5:
+    text += "; most elements are wrong"
+  else:
+    text += "; some elements are wrong"
+  return f"{text} ({evaluation.case})."
+
+
+def cut(ids: list[int], budget: int, marker: list[int]) -> list[int]:
+  """Keeps head and tail of token ids, with a marker between them.
+
+  Compiler logs say what matters first and last. Never longer than `budget`.
+  """
+  if len(ids) <= budget:
+    return ids
+  room = budget - len(marker)
+  if room <= 0:
+    return ids[:budget]
+  head = (room + 1) // 2
+  tail = room - head
+  return ids[:head] + marker + (ids[-tail:] if tail else [])

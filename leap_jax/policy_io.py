@@ -1,0 +1,117 @@
+"""A policy as a folder: sizes, vocabulary, weights.
+
+policy.json          ModelConfig
+tokenizer.json       vocabulary
+weights.safetensors  parameters, named by their path, as float16 or float32
+"""
+
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from leap_jax import tokenizer as tokenizer_lib
+from leap_jax.models import transformer
+
+SHIPPED = pathlib.Path(__file__).parent / "data" / "tiny"
+"""The warm-started policy of the quickstart."""
+
+_SETTINGS, _VOCABULARY = "policy.json", "tokenizer.json"
+_WEIGHTS = "weights.safetensors"
+
+
+class PolicyError(Exception):
+  """The folder holds no usable policy; one line says why."""
+
+
+def _flatten(params):
+  return {
+    "/".join(key.key for key in path): leaf
+    for path, leaf in jax.tree_util.tree_leaves_with_path(params)
+  }
+
+
+def save(
+  folder: pathlib.Path,
+  config: transformer.ModelConfig,
+  params: Any,
+  tokenizer: tokenizer_lib.Tokenizer,
+  dtype: type,
+) -> None:
+  """Writes a policy.
+
+  Args:
+    folder: made if it does not exist.
+    config: sizes.
+    params: of the model.
+    tokenizer: of the policy.
+    dtype: np.float32, or np.float16 for half the bytes.
+  """
+  folder.mkdir(parents=True, exist_ok=True)
+  settings = json.dumps(dataclasses.asdict(config), indent=2)
+  (folder / _SETTINGS).write_text(settings + "\n")
+  tokenizer.save(folder / _VOCABULARY)
+  arrays = {
+    name: np.asarray(jax.device_get(leaf)).astype(dtype)
+    for name, leaf in _flatten(params).items()
+  }
+  safetensors.numpy.save_file(arrays, str(folder / _WEIGHTS))
+
+
+def load(
+  folder: pathlib.Path,
+) -> tuple[transformer.ModelConfig, Any, tokenizer_lib.Tokenizer]:
+  """Reads a policy; parameters are float32.
+
+  Raises:
+    PolicyError: a file is missing or damaged, or a shape is not the model's.
+  """
+  for name in (_SETTINGS, _VOCABULARY, _WEIGHTS):
+    if not (folder / name).is_file():
+      raise PolicyError(f"no policy in {folder}: {name} is missing")
+  try:
+    settings = json.loads((folder / _SETTINGS).read_text())
+    config = transformer.ModelConfig(**settings)
+    arrays = safetensors.numpy.load_file(str(folder / _WEIGHTS))
+    tokenizer = tokenizer_lib.load(folder / _VOCABULARY)
+  except (
+    ValueError,
+    TypeError,
+    OSError,
+    safetensors.SafetensorError,
+  ) as error:
+    raise PolicyError(f"damaged policy in {folder}: {error}") from None
+  except Exception as error:  # the tokenizers library raises bare Exception
+    raise PolicyError(f"damaged policy in {folder}: {error}") from None
+  wanted = jax.eval_shape(
+    lambda key: transformer.init(config, key), jax.random.key(0)
+  )
+  names = _flatten(wanted)
+  if extra := sorted(set(arrays) - set(names)):
+    raise PolicyError(f"{folder / _WEIGHTS}: unknown tensor {extra[0]}")
+  for name, leaf in names.items():
+    if name not in arrays:
+      raise PolicyError(f"{folder / _WEIGHTS}: tensor {name} is missing")
+    if arrays[name].shape != leaf.shape:
+      raise PolicyError(
+        f"{folder / _WEIGHTS}: {name} has shape {arrays[name].shape}, the "
+        f"model's is {leaf.shape}"
+      )
+  if tokenizer.vocab_size > config.vocab_size:
+    raise PolicyError(
+      f"{folder}: the tokenizer has {tokenizer.vocab_size} ids, the model "
+      f"{config.vocab_size}"
+    )
+  params = jax.tree_util.tree_map_with_path(
+    lambda path, _: jnp.asarray(
+      arrays["/".join(key.key for key in path)], jnp.float32
+    ),
+    wanted,
+  )
+  return config, params, tokenizer

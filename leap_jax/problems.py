@@ -1,0 +1,60 @@
+"""Splits of problems and the order in which a run meets them."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from kernels_eval.schema import ProblemCard
+
+SPLITS = ("train", "validation", "test")
+
+
+def split_of(name: str) -> str:
+  """The split of a problem, by its name alone: 8 parts of 10 train, 1 each.
+
+  A name is a whole composition, with shapes of its own, so that a held-out
+  problem is new in kind and not only in its numbers. The same name falls into
+  the same split in every run and for every seed.
+  """
+  digest = hashlib.sha256(f"split/{name}".encode()).digest()
+  part = int.from_bytes(digest[:8]) % 10
+  return "train" if part < 8 else SPLITS[part - 7]
+
+
+def of_split(names: Iterable[str], split: str, count: int) -> list[str]:
+  """The first `count` names of a split.
+
+  Raises:
+    ValueError: there are fewer.
+  """
+  if split not in SPLITS:
+    raise ValueError(f"no split `{split}`; there are {', '.join(SPLITS)}")
+  found = [name for name in names if split_of(name) == split]
+  if len(found) < count:
+    raise ValueError(
+      f"{count} {split} problems asked for, {len(found)} there are"
+    )
+  return found[:count]
+
+
+def at_iteration(
+  problems: Sequence[ProblemCard], seed: int, iteration: int, count: int
+) -> list[ProblemCard]:
+  """The problems of one iteration: epoch after epoch, each in a new order.
+
+  A pure function of its arguments: a resumed run meets the same problems, also
+  across the border of an epoch.
+
+  Args:
+    problems: the training split.
+    seed: of the orders.
+    iteration: from 0.
+    count: problems an iteration.
+  """
+  chosen = []
+  for k in range(iteration * count, (iteration + 1) * count):
+    epoch, place = divmod(k, len(problems))
+    order = np.random.default_rng((seed, epoch)).permutation(len(problems))
+    chosen.append(problems[int(order[place])])
+  return chosen

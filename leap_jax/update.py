@@ -1,0 +1,236 @@
+"""The update step: a pure function of (state, batch), compiled once.
+
+Micro-batches are summed inside of the program (a loop with a run-time count, so
+that a small batch costs little), with weights that were made for the whole
+batch: how rows are split never changes the loss.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from leap_jax import losses
+from leap_jax.models import transformer
+from leap_jax.types import Bucket, TrainState
+
+
+class Sums(NamedTuple):
+  """What micro-batches add up. All scalars, float32."""
+
+  loss: jax.Array
+  entropy: jax.Array  # weighted like the loss
+  weight: jax.Array  # sum of weights
+  clipped: jax.Array  # tokens
+  kl: jax.Array  # summed over tokens
+  abs_log_ratio: jax.Array  # summed over tokens
+  max_log_ratio: jax.Array  # maximum of |log ratio|
+  log_ratio_histogram: jax.Array  # [bins] tokens by |log ratio|
+  num_tokens: jax.Array
+
+
+# Upper edges of the histogram's bins: 20 for each factor of ten.
+_EDGES = np.power(10.0, np.arange(-8, 1.05, 0.05))
+
+
+def _histogram(gap, mask):
+  index = jnp.searchsorted(jnp.asarray(_EDGES, jnp.float32), gap.reshape(-1))
+  counts = jnp.zeros(len(_EDGES) + 1)
+  return counts.at[index].add(mask.reshape(-1).astype(jnp.float32))
+
+
+def _quantile(histogram, q):
+  """Upper edge of the bin that holds the quantile; 0 without tokens."""
+  cumulative = jnp.cumsum(histogram)
+  index = jnp.searchsorted(cumulative, q * cumulative[-1])
+  edges = jnp.asarray(np.append(_EDGES, np.inf), jnp.float32)
+  return jnp.where(cumulative[-1] > 0, edges[index], 0.0)
+
+
+LossFn = Callable[[jax.Array, Bucket], tuple[jax.Array, Sums]]
+"""(logits [B, L - 1, V], micro-batch shifted to its targets) -> loss, sums."""
+
+
+def make_policy_loss(
+  *, temperature: float, clip_low: float, clip_high: float, kl_coef: float
+) -> LossFn:
+  """Clipped policy gradient on own tokens, with an optional KL to the sampler.
+
+  Args:
+    temperature: of sampling.
+    clip_low: see losses.clipped_policy_loss.
+    clip_high: likewise.
+    kl_coef: weight of the k3 estimate of KL(behaviour, current); 0 leaves it a
+      metric.
+  """
+
+  def loss_fn(logits, micro):
+    logprobs = losses.token_logprobs(
+      logits, micro.tokens, temperature=temperature
+    )
+    mask = micro.own & (micro.weights > 0)
+    token = losses.clipped_policy_loss(
+      logprobs,
+      micro.behavior_logprobs,
+      micro.advantages,
+      mask,
+      clip_low=clip_low,
+      clip_high=clip_high,
+    )
+    kl = losses.kl_estimate(token.log_ratio, mask)
+    loss = (micro.weights * (token.loss + kl_coef * kl)).sum()
+    entropy = losses.entropy(logits, temperature=temperature)
+    # Every own token is compared, those of turns without advantage too.
+    gap = jnp.abs(jnp.where(micro.own, logprobs - micro.behavior_logprobs, 0.0))
+    return loss, Sums(
+      loss=loss,
+      entropy=(micro.weights * jnp.where(mask, entropy, 0.0)).sum(),
+      weight=micro.weights.sum(),
+      clipped=token.clipped.sum(),
+      kl=kl.sum(),
+      abs_log_ratio=jnp.where(mask, gap, 0.0).sum(),
+      max_log_ratio=gap.max(),
+      log_ratio_histogram=_histogram(gap, mask),
+      num_tokens=mask.sum().astype(jnp.float32),
+    )
+
+  return loss_fn
+
+
+def supervised_loss(logits, micro) -> tuple[jax.Array, Sums]:
+  """Cross-entropy on own tokens (warm start)."""
+  logprobs = losses.token_logprobs(logits, micro.tokens, temperature=1.0)
+  mask = micro.own & (micro.weights > 0)
+  loss = (micro.weights * losses.cross_entropy(logprobs, mask)).sum()
+  zero = jnp.float32(0)
+  return loss, Sums(
+    loss=loss,
+    entropy=(
+      micro.weights
+      * jnp.where(mask, losses.entropy(logits, temperature=1.0), 0.0)
+    ).sum(),
+    weight=micro.weights.sum(),
+    clipped=zero,
+    kl=zero,
+    abs_log_ratio=zero,
+    max_log_ratio=zero,
+    log_ratio_histogram=jnp.zeros(len(_EDGES) + 1),
+    num_tokens=mask.sum().astype(jnp.float32),
+  )
+
+
+def init_state(params, tx: optax.GradientTransformation) -> TrainState:
+  """A state at step 0."""
+  return TrainState(params, tx.init(params), jnp.zeros((), jnp.int32))
+
+
+def accumulate(
+  config: transformer.ModelConfig,
+  loss_fn: LossFn,
+  params: Any,
+  buckets: tuple[Bucket, ...],
+) -> tuple[Any, Sums]:
+  """Gradient and sums over all micro-batches of all buckets.
+
+  Args:
+    config: sizes of the model.
+    loss_fn: of one micro-batch.
+    params: of the model.
+    buckets: only the first `num_micro` micro-batches of each are computed.
+  """
+
+  def micro_loss(params, micro):
+    hidden = transformer.forward(config, params, micro.tokens[:, :-1])
+    logits = transformer.logits_of(params, hidden)
+    # Position i predicts token i + 1; nothing predicts a row's first token.
+    targets = jax.tree.map(lambda x: x[:, 1:], micro._replace(num_micro=None))
+    return loss_fn(logits, targets)
+
+  gradient = jax.grad(micro_loss, has_aux=True)
+  total = jax.tree.map(jnp.zeros_like, params)
+  sums = Sums(*(jnp.zeros(()) for _ in Sums._fields))
+  sums = sums._replace(log_ratio_histogram=jnp.zeros(len(_EDGES) + 1))
+  for bucket in buckets:
+
+    def body(i, carry, bucket=bucket):
+      total, sums = carry
+      micro = jax.tree.map(lambda x: x[i], bucket._replace(num_micro=None))
+      grads, new = gradient(params, micro)
+      added = jax.tree.map(jnp.add, sums, new)
+      largest = jnp.maximum(sums.max_log_ratio, new.max_log_ratio)
+      return (
+        jax.tree.map(jnp.add, total, grads),
+        added._replace(max_log_ratio=largest),
+      )
+
+    total, sums = jax.lax.fori_loop(0, bucket.num_micro, body, (total, sums))
+  return total, sums
+
+
+def make_update(
+  config: transformer.ModelConfig,
+  tx: optax.GradientTransformation,
+  loss_fn: LossFn,
+) -> Callable[..., tuple[TrainState, dict[str, jax.Array]]]:
+  """The update function, not yet compiled.
+
+  Returns:
+    update(state, buckets) -> (state, metrics). A gradient that is not finite
+    leaves parameters and optimizer untouched; `finite` says so.
+  """
+
+  def update(state, buckets):
+    grads, sums = accumulate(config, loss_fn, state.params, buckets)
+    grad_norm = optax.tree.norm(grads)
+    finite = jnp.isfinite(grad_norm) & jnp.isfinite(sums.loss)
+    updates, opt_state = tx.update(grads, state.opt_state, state.params)
+    params = optax.apply_updates(state.params, updates)
+    stepped = TrainState(params, opt_state, state.step + 1)
+    new_state = jax.tree.map(
+      lambda new, old: jnp.where(finite, new, old), stepped, state
+    )
+    tokens = jnp.maximum(sums.num_tokens, 1.0)
+    moved = jax.tree.map(
+      lambda a, b: (a != b).any(), new_state.params, state.params
+    )
+    metrics = {
+      "loss": sums.loss,
+      "entropy": sums.entropy / jnp.maximum(sums.weight, 1e-20),
+      "grad_norm": grad_norm,
+      "update_norm": optax.tree.norm(updates),
+      "weight_norm": optax.tree.norm(state.params),
+      "clip_fraction": sums.clipped / tokens,
+      "kl": sums.kl / tokens,
+      "log_ratio_mean": sums.abs_log_ratio / tokens,
+      "log_ratio_p95": _quantile(sums.log_ratio_histogram, 0.95),
+      "log_ratio_max": sums.max_log_ratio,
+      "num_tokens": sums.num_tokens,
+      "finite": finite,
+      "changed": jnp.stack(jax.tree.leaves(moved)).any(),
+    }
+    return new_state, metrics
+
+  return update
+
+
+def compile_update(update, state: TrainState, buckets: tuple[Bucket, ...]):
+  """Compiles for these shapes and shardings; the state is donated.
+
+  The returned program never compiles again: other shapes are an error.
+  """
+  abstract = jax.tree.map(
+    lambda x: jax.ShapeDtypeStruct(
+      x.shape, x.dtype, sharding=getattr(x, "sharding", None)
+    ),
+    (state, buckets),
+  )
+  # The new state lies where the old one did, so that it can be fed back.
+  shardings = jax.tree.map(lambda x: x.sharding, abstract[0])
+  return (
+    jax.jit(update, donate_argnums=0, out_shardings=(shardings, None))
+    .lower(*abstract)
+    .compile()
+  )
