@@ -35,7 +35,7 @@ def credit_turns(
   Returns:
     [P, G, T].
   """
-  turns = jnp.arange(1, executed.shape[-1] + 1)
+  turns = jnp.arange(1, executed.shape[-1] + 1)[None, None]
   distance = jnp.maximum(solved_at[..., None] - turns, 0)
   discount = jnp.power(jnp.float32(gamma), distance.astype(jnp.float32))
   r = reward[..., None]
@@ -74,5 +74,5 @@ def grpo_single_turn(
   """GRPO on first turns: (correct - mean) / std on turn 1, 0 on later ones."""
   first = correct[..., 0] & executed[..., 0]
   advantage = rewards.standardize(rewards.binary_rewards(first, ok), ok)
-  is_first = jnp.arange(executed.shape[-1]) == 0
+  is_first = (jnp.arange(executed.shape[-1]) == 0)[None, None]
   return jnp.where(executed & is_first, advantage[..., None], 0.0)

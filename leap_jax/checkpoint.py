@@ -9,6 +9,7 @@ synchronous: a full disk is an error now, not a surprise at resume.
 import hashlib
 import logging
 import pathlib
+import re
 import shutil
 from typing import Any
 
@@ -162,5 +163,9 @@ def _reason(error):
   """The innermost cause, in one line."""
   while error.__cause__ is not None:
     error = error.__cause__
-  text = str(error).strip().splitlines()
-  return f"{type(error).__name__}: {text[0][:300] if text else ''}"
+  text = " ".join(str(error).split())
+  # tensorstore wraps the system's error in a long list of paths.
+  system = re.search(r"OS error (\d+): (\w+ [^\]\"]*)", text)
+  if system:
+    return f"{system[2].strip()} (errno {system[1]})"
+  return f"{type(error).__name__}: {text[:300]}"

@@ -76,7 +76,7 @@ def executed_mask(
     [P, G, T].
   """
   # Outcomes behind a closed gate do not exist; they must not count as solved.
-  later = jnp.arange(correct.shape[-1]) > 0
+  later = (jnp.arange(correct.shape[-1]) > 0)[None, None]
   possible = ok[..., None] & (~later | active[:, None, None])
   solved = (correct & possible).astype(jnp.int32)
   solved_before = (jnp.cumsum(solved, -1) - solved) > 0

@@ -1,0 +1,169 @@
+"""Rollouts to rows: own tokens, weights, buckets."""
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+from leap_jax import batching, losses
+from leap_jax.types import Rollouts
+
+
+def small_rollouts():
+  """One problem, three samples, two turns, segments of up to six tokens.
+
+  Sample 0: turn 1 only. Sample 1: both turns. Sample 2: turn 1, lost.
+  """
+  tokens = np.zeros((1, 3, 2, 6), np.int32)
+  own = np.zeros((1, 3, 2, 6), bool)
+  logprobs = np.full((1, 3, 2, 6), np.nan, np.float32)  # unread where not own
+  lengths = np.zeros((1, 3, 2), np.int32)
+  executed = np.zeros((1, 3, 2), bool)
+
+  def put(g, t, context, answer, values):
+    n = len(context) + len(answer)
+    tokens[0, g, t, :n] = context + answer
+    own[0, g, t, len(context) : n] = True
+    logprobs[0, g, t, len(context) : n] = values
+    lengths[0, g, t] = n
+    executed[0, g, t] = True
+
+  put(0, 0, [1, 2], [11, 12], [-0.1, -0.2])
+  put(1, 0, [1, 2], [21], [-0.3])
+  put(1, 1, [3], [22, 23, 24], [-0.4, -0.5, -0.6])
+  put(2, 0, [1, 2], [31], [-0.7])
+  correct = np.zeros((1, 3, 2), bool)
+  return Rollouts(
+    tokens,
+    own,
+    logprobs,
+    lengths,
+    correct,
+    executed,
+    np.asarray([[True, True, False]]),
+    np.zeros((1, 3, 2), np.float32),
+  )
+
+
+ADVANTAGES = np.asarray([[[1.0, 0.0], [-0.5, 0.25], [9.0, 0.0]]], np.float32)
+
+
+def rows_of(advantages, normalization="constant_length"):
+  return batching.make_rows(
+    small_rollouts(),
+    advantages,
+    normalization=losses.NORMALIZATIONS[normalization],
+    max_new_tokens=4,
+  )
+
+
+def test_turns_are_joined_as_the_sampler_saw_them():
+  rows, _ = rows_of(ADVANTAGES)
+  assert [row.tokens.tolist() for row in rows] == [
+    [1, 2, 11, 12],
+    [1, 2, 21, 3, 22, 23, 24],
+  ]
+  # Prompts and feedback are not the policy's own.
+  assert rows[1].own.tolist() == [0, 0, 1, 0, 1, 1, 1]
+
+
+def test_every_own_token_carries_its_turns_advantage():
+  rows, _ = rows_of(ADVANTAGES)
+  assert rows[1].advantages.tolist() == [0, 0, -0.5, 0, 0.25, 0.25, 0.25]
+  np.testing.assert_allclose(
+    rows[1].behavior_logprobs, [0, 0, -0.3, 0, -0.4, -0.5, -0.6], rtol=1e-6
+  )
+
+
+def test_weights_follow_the_named_normalization():
+  # Three turns count, with 2, 1 and 3 own tokens; max_new_tokens is 4.
+  rows, _ = rows_of(ADVANTAGES, "constant_length")
+  np.testing.assert_allclose(rows[1].weights[[2, 4]], [1 / 12, 1 / 12])
+  rows, _ = rows_of(ADVANTAGES, "sequence_mean")
+  np.testing.assert_allclose(rows[1].weights[[2, 4]], [1 / 3, 1 / 9])
+  rows, _ = rows_of(ADVANTAGES, "token_mean")
+  np.testing.assert_allclose(rows[1].weights[[2, 4]], [1 / 6, 1 / 6])
+  for row in rows:
+    assert (row.weights[~row.own] == 0).all()
+
+
+def test_lost_samples_and_rows_without_advantage_are_dropped():
+  rows, num_dropped = rows_of(ADVANTAGES)
+  assert len(rows) == 2 and num_dropped == 1  # sample 2 is lost
+  rows, num_dropped = rows_of(np.zeros_like(ADVANTAGES))
+  assert rows == [] and num_dropped == 3
+
+
+def test_turns_behind_the_last_advantage_are_cut_off():
+  advantages = ADVANTAGES.copy()
+  advantages[0, 1, 1] = 0
+  rows, _ = rows_of(advantages)
+  assert rows[1].tokens.tolist() == [1, 2, 21]
+
+
+def test_a_turn_without_advantage_stays_as_context():
+  advantages = ADVANTAGES.copy()
+  advantages[0, 1, 0] = 0
+  rows, _ = rows_of(advantages)
+  assert rows[1].tokens.tolist() == [1, 2, 21, 3, 22, 23, 24]
+  assert rows[1].weights[2] == 0 and rows[1].weights[4] > 0
+
+
+def some_rows(lengths):
+  rng = np.random.default_rng(0)
+  make = lambda n: batching.Row(
+    rng.integers(1, 9, n).astype(np.int32),
+    np.ones(n, bool),
+    np.full(n, 0.5, np.float32),
+    np.ones(n, np.float32),
+    np.zeros(n, np.float32),
+  )
+  return [make(n) for n in lengths]
+
+
+SPECS = (batching.BucketSpec(4, 3), batching.BucketSpec(8, 2))
+
+
+@hypothesis.given(st.lists(st.integers(1, 8), max_size=7))
+@hypothesis.settings(deadline=None)
+def test_no_row_is_lost_and_padding_weighs_nothing(lengths):
+  rows = some_rows(lengths)
+  buckets, padded = batching.pack_rows(rows, SPECS, 7)
+  seen = []
+  for spec, bucket in zip(SPECS, buckets, strict=True):
+    used = bucket.tokens[: bucket.num_micro].reshape(-1, spec.length)
+    weights = bucket.weights.reshape(-1, spec.length)
+    for row, w in zip(
+      bucket.tokens.reshape(-1, spec.length), weights, strict=True
+    ):
+      n = int((w > 0).sum())
+      if n:
+        seen.append(tuple(row[:n]))
+        assert (row[n:] == 0).all()
+    # Rows beyond the counted micro-batches do not exist.
+    assert (bucket.weights[bucket.num_micro :] == 0).all()
+    assert len(used) % spec.micro_rows == 0
+  assert sorted(seen) == sorted(tuple(r.tokens.tolist()) for r in rows)
+  assert padded >= sum(lengths)
+
+
+def test_shapes_do_not_depend_on_the_rows():
+  shape_of = lambda rows: [
+    [np.shape(x) for x in b] for b in batching.pack_rows(rows, SPECS, 7)[0]
+  ]
+  assert (
+    shape_of([])
+    == shape_of(some_rows([1, 8, 5]))
+    == shape_of(some_rows([8] * 7))
+  )
+
+
+def test_a_row_that_fits_nowhere_is_an_error():
+  with pytest.raises(batching.RowTooLong, match="9 tokens.*has 8"):
+    batching.pack_rows(some_rows([9]), SPECS, 7)
+
+
+@pytest.mark.parametrize("devices", [1, 2, 8])
+def test_micro_batches_divide_over_the_devices(devices):
+  for spec in batching.bucket_specs((16, 100, 333), 1000, devices):
+    assert spec.micro_rows % devices == 0 and spec.micro_rows > 0

@@ -1,0 +1,55 @@
+"""Splits and the order of problems."""
+
+import collections
+
+import pytest
+
+from kernels_eval import client
+from kernels_eval import problems as harness_problems
+from leap_jax import problems
+
+
+def test_splits_hold_out_whole_compositions():
+  names = client.compositions(0, 2000, (1, 3), 0.35)
+  split = {name: problems.split_of(name) for name in names}
+  counts = collections.Counter(split.values())
+  assert set(counts) == set(problems.SPLITS)
+  assert 0.7 < counts["train"] / len(names) < 0.9
+  # The same name is in the same split whoever asks, and whenever.
+  assert all(problems.split_of(n) == s for n, s in split.items())
+
+
+def test_held_out_problems_have_shapes_of_their_own():
+  names = client.compositions(0, 400, (2, 3), 0.5)
+  shapes = collections.defaultdict(set)
+  for name in names:
+    for case in harness_problems.get(name).shapes[3:]:
+      shapes[problems.split_of(name)].add(tuple(case.values()))
+  new = shapes["validation"] - shapes["train"]
+  assert len(new) > len(shapes["validation"]) / 2
+
+
+def test_a_longer_draw_begins_like_a_shorter_one():
+  short = client.compositions(3, 50, (1, 3), 0.35)
+  assert client.compositions(3, 200, (1, 3), 0.35)[:50] == short
+
+
+def test_too_many_problems_are_refused():
+  with pytest.raises(ValueError, match="do not exist"):
+    client.compositions(0, 100, (1, 1), 0.0)
+  with pytest.raises(ValueError, match="5 test problems"):
+    problems.of_split(["chain-relu"], "test", 5)
+  with pytest.raises(ValueError, match="no split `tests`"):
+    problems.of_split(["chain-relu"], "tests", 1)
+
+
+def test_the_order_is_a_function_of_seed_and_iteration():
+  # Ten problems, three an iteration: the epoch ends inside of iteration 3.
+  every = list(range(10))
+  straight = [problems.at_iteration(every, 7, i, 3) for i in range(8)]
+  resumed = [problems.at_iteration(every, 7, i, 3) for i in range(4, 8)]
+  assert straight[4:] == resumed
+  flat = sum(straight, [])
+  assert sorted(flat[:10]) == every and sorted(flat[10:20]) == every
+  assert flat[:10] != flat[10:20]
+  assert straight != [problems.at_iteration(every, 8, i, 3) for i in range(8)]

@@ -1,0 +1,250 @@
+"""The update: micro-batches, devices, empty batches, precision."""
+
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from leap_jax import batching, compilations, optimizer, update
+from leap_jax.models import transformer
+
+
+def make_tx(learning_rate=1e-3):
+  return optimizer.make_optimizer(
+    learning_rate=learning_rate,
+    warmup_steps=0,
+    total_steps=None,
+    final_fraction=1.0,
+    max_grad_norm=1.0,
+    weight_decay=0.0,
+    b1=0.9,
+    b2=0.95,
+  )
+
+
+POLICY_LOSS = update.make_policy_loss(
+  temperature=0.8, clip_low=0.2, clip_high=0.28, kl_coef=0.0
+)
+
+
+def random_rows(model, params, lengths, seed=0):
+  """Rows as the sampler would leave them: log-probabilities of `params`."""
+  from leap_jax import losses
+
+  rng = np.random.default_rng(seed)
+  rows = []
+  for n in lengths:
+    tokens = rng.integers(1, model.vocab_size, n).astype(np.int32)
+    own = np.arange(n) >= n // 2
+    hidden = transformer.forward(model, params, jnp.asarray(tokens[None, :-1]))
+    logits = transformer.logits_of(params, hidden)
+    logprobs = losses.token_logprobs(
+      logits, jnp.asarray(tokens[None, 1:]), temperature=0.8
+    )[0]
+    behavior = np.where(own, np.append(0.0, logprobs), 0.0)
+    rows.append(
+      batching.Row(
+        tokens,
+        own,
+        (own / 40).astype(np.float32),
+        np.where(own, rng.normal(), 0).astype(np.float32),
+        behavior.astype(np.float32),
+      )
+    )
+  return rows
+
+
+def gradient(model, params, rows, specs, loss_fn=POLICY_LOSS):
+  buckets, _ = batching.pack_rows(rows, specs, 16)
+  run = jax.jit(lambda p, b: update.accumulate(model, loss_fn, p, b))
+  return jax.device_get(run(params, buckets))
+
+
+def assert_same(a, b, atol=1e-6):
+  for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+    np.testing.assert_allclose(x, y, atol=atol)
+
+
+LENGTHS = (5, 9, 12, 3, 16, 7, 11, 4)
+
+
+def test_how_rows_are_split_changes_nothing(model, params):
+  rows = random_rows(model, params, LENGTHS)
+  one = gradient(model, params, rows, (batching.BucketSpec(16, 8),))
+  eight = gradient(model, params, rows, (batching.BucketSpec(16, 1),))
+  buckets = gradient(
+    model,
+    params,
+    rows,
+    (batching.BucketSpec(8, 3), batching.BucketSpec(16, 2)),
+  )
+  for other in (eight, buckets):
+    assert_same(one[0], other[0])
+    np.testing.assert_allclose(one[1].loss, other[1].loss, atol=1e-6)
+    assert one[1].num_tokens == other[1].num_tokens
+
+
+def test_at_the_samplers_parameters_nothing_is_clipped(model, params):
+  rows = random_rows(model, params, LENGTHS)
+  _, sums = gradient(model, params, rows, (batching.BucketSpec(16, 4),))
+  assert sums.clipped == 0
+  assert sums.max_log_ratio < 1e-4
+  assert sums.num_tokens == sum(row.own.sum() for row in rows)
+
+
+def test_environment_tokens_have_exactly_no_gradient(model, params):
+  # Tokens outside of the mask are no targets: what the row holds for them
+  # (another id at the end, NaN log-probabilities) changes nothing.
+  (row,) = random_rows(model, params, (10,))
+  is_last = np.arange(10) == 9
+  own = row.own & ~is_last
+  weights = np.where(own, row.weights, 0).astype(np.float32)
+  replace = lambda **changes: dataclasses.replace(
+    row, own=own, weights=weights, **changes
+  )
+  clean = replace()
+  soiled = replace(
+    tokens=np.where(is_last, 1, row.tokens).astype(np.int32),
+    behavior_logprobs=np.where(own, row.behavior_logprobs, np.nan).astype(
+      np.float32
+    ),
+  )
+  spec = (batching.BucketSpec(16, 1),)
+  assert_same(
+    gradient(model, params, [clean], spec),
+    gradient(model, params, [soiled], spec),
+    atol=0,
+  )
+
+
+def test_an_empty_batch_gives_zero_and_no_nan(model, params):
+  grads, sums = gradient(model, params, [], (batching.BucketSpec(16, 4),))
+  assert all((leaf == 0).all() for leaf in jax.tree.leaves(grads))
+  assert all(np.isfinite(x).all() for x in sums)
+
+
+def test_update_compiles_once_and_donates(model, params):
+  rows = random_rows(model, params, LENGTHS)
+  specs = (batching.BucketSpec(16, 4),)
+  tx = make_tx()
+  copy = lambda: jax.tree.map(jnp.array, params)
+  state = update.init_state(copy(), tx)
+  buckets, _ = batching.pack_rows(rows, specs, 16)
+  step = update.compile_update(
+    update.make_update(model, tx, POLICY_LOSS), state, buckets
+  )
+  with compilations.counted() as compiled:
+    for count in (8, 3, 1):
+      before = state
+      buckets, _ = batching.pack_rows(rows[:count], specs, 16)
+      state, values = step(state, buckets)
+      assert before.params["embedding"]["embedding"].is_deleted()
+      assert bool(values["finite"]) and bool(values["changed"])
+  assert compiled.count == 0
+  assert int(state.step) == 3
+
+
+def test_a_gradient_that_is_not_finite_leaves_the_state(model, params):
+  rows = random_rows(model, params, LENGTHS)
+  rows[2].advantages[rows[2].own] = np.inf
+  tx = make_tx()
+  state = update.init_state(jax.tree.map(jnp.array, params), tx)
+  buckets, _ = batching.pack_rows(rows, (batching.BucketSpec(16, 4),), 16)
+  new, values = jax.jit(update.make_update(model, tx, POLICY_LOSS))(
+    state, buckets
+  )
+  assert not bool(values["finite"])
+  assert_same(new.params, params, atol=0)
+  assert int(new.step) == 0
+
+
+# -------------------------------------------- bfloat16 (keras-hub #2629)
+
+
+def test_small_steps_are_not_rounded_away(model, params):
+  tx = make_tx(learning_rate=1e-5)
+  state = update.init_state(jax.tree.map(jnp.array, params), tx)
+  for leaf in jax.tree.leaves(state):
+    assert leaf.dtype in (jnp.float32, jnp.int32)
+  rows = random_rows(model, params, LENGTHS)
+  buckets, _ = batching.pack_rows(rows, (batching.BucketSpec(16, 8),), 16)
+  new, values = jax.jit(update.make_update(model, tx, POLICY_LOSS))(
+    state, buckets
+  )
+  assert bool(values["changed"])
+  ratio = float(values["update_norm"] / values["weight_norm"])
+  assert 1e-8 < ratio < 1e-3
+
+
+def test_an_update_that_moves_nothing_says_so(model, params):
+  # Steps below half a spacing of float32, as 1e-5 would be for bfloat16.
+  tx = make_tx(learning_rate=1e-20)
+  ones = jax.tree.map(jnp.ones_like, params)
+  state = update.init_state(ones, tx)
+  rows = random_rows(model, params, LENGTHS)
+  buckets, _ = batching.pack_rows(rows, (batching.BucketSpec(16, 8),), 16)
+  _, values = jax.jit(update.make_update(model, tx, POLICY_LOSS))(
+    state, buckets
+  )
+  assert bool(values["finite"]) and float(values["grad_norm"]) > 0
+  assert not bool(values["changed"])
+
+
+# --------------------------------------- batches and devices (verl #473)
+
+_ON_EIGHT_DEVICES = """
+import jax, numpy as np
+jax.config.update("jax_platforms", "cpu")
+from leap_jax import batching, sharding, update
+from leap_jax.models import transformer
+from tests.leap_jax.test_update import POLICY_LOSS, random_rows
+model = transformer.ModelConfig(vocab_size=64, **transformer.SIZES["micro"])
+params = transformer.init(model, jax.random.key(0))
+mesh = sharding.make_mesh()
+assert mesh.shape["data"] == 8
+for count in (10, 3, 1):
+  rows = random_rows(model, params, [5 + i for i in range(count)])
+  run = jax.jit(lambda p, b: update.accumulate(model, POLICY_LOSS, p, b))
+  one, _ = batching.pack_rows(rows, (batching.BucketSpec(16, 1),), 16)
+  many, _ = batching.pack_rows(rows, batching.bucket_specs((16,), 64, 8), 16)
+  many = tuple(sharding.shard_rows(mesh, b) for b in many)
+  expected = jax.device_get(run(params, one))
+  got = jax.device_get(run(sharding.replicate(mesh, params), many))
+  for a, b in zip(jax.tree.leaves(expected), jax.tree.leaves(got)):
+    np.testing.assert_allclose(a, b, atol=1e-5)
+  assert got[1].num_tokens == sum(r.own.sum() for r in rows)
+print("equal")
+"""
+
+
+def test_any_number_of_rows_on_eight_devices():
+  done = subprocess.run(
+    [sys.executable, "-c", _ON_EIGHT_DEVICES],
+    env={
+      **os.environ,
+      "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+      "PYTHONPATH": str(pathlib.Path(__file__).parents[2]),
+    },
+    capture_output=True,
+    text=True,
+  )
+  assert done.stdout.strip() == "equal", done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("rows", [3, 9])
+def test_micro_batches_that_do_not_divide_are_refused(rows):
+  from leap_jax import sharding
+  from leap_jax.types import Bucket
+
+  class Mesh:
+    shape = {"data": 2}
+
+  bucket = Bucket(*[np.zeros((1, rows, 4))] * 5, np.int32(1))
+  with pytest.raises(ValueError, match="do not divide"):
+    sharding.shard_rows(Mesh(), bucket)
