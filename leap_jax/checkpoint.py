@@ -165,7 +165,7 @@ def _reason(error):
     error = error.__cause__
   text = " ".join(str(error).split())
   # tensorstore wraps the system's error in a long list of paths.
-  system = re.search(r"OS error (\d+): (\w+ [^\]\"]*)", text)
+  system = re.search(r"([^:\[]*) \[os_error_code='(\d+)'", text)
   if system:
-    return f"{system[2].strip()} (errno {system[1]})"
+    return f"{system[1].strip()} (errno {system[2]})"
   return f"{type(error).__name__}: {text[:300]}"
