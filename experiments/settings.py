@@ -46,6 +46,19 @@ def config_path(argv: Sequence[str]) -> str | None:
   return None
 
 
+def _without_config(argv):
+  """The arguments without --config=FILE, which has been read already."""
+  kept, skip = [], False
+  for argument in argv:
+    if skip:
+      skip = False
+    elif argument in ("--config", "-config"):
+      skip = True
+    elif not argument.startswith(("--config=", "-config=")):
+      kept.append(argument)
+  return kept
+
+
 def load_file(path: str) -> config_dict.ConfigDict:
   """Runs a config file's `get_config`.
 
@@ -145,13 +158,14 @@ def parse(
   _check_names(argv[1:], config)
   values = flags.FlagValues()
   define(values)
-  # ml_collections finds overrides in sys.argv when the file is parsed.
-  before, sys.argv = sys.argv, list(argv)
+  argv = _without_config(argv)
+  # ml_collections finds the overrides in sys.argv.
+  before, sys.argv = sys.argv, argv
   try:
-    config_flags.DEFINE_config_file(
-      "config", lock_config=True, flag_values=values
+    config_flags.DEFINE_config_dict(
+      "config", config, lock_config=True, flag_values=values
     )
-    rest = values(list(argv))
+    rest = values(argv)
   except flags.UnrecognizedFlagError as error:
     names = [name for name in values if not name.startswith("config.")]
     raise UsageError(

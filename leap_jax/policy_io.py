@@ -61,7 +61,7 @@ def save(
     name: np.asarray(jax.device_get(leaf)).astype(dtype)
     for name, leaf in _flatten(params).items()
   }
-  safetensors.numpy.save_file(arrays, str(folder / _WEIGHTS))
+  (folder / _WEIGHTS).write_bytes(safetensors.numpy.save(arrays))
 
 
 def load(

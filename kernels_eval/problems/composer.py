@@ -2,10 +2,10 @@
 reduction at the end.
 
 A name is the problem: `chain-relu-mul_y-add_1` takes x, applies relu,
-multiplies by y and adds 1, element by element; `chain-square-sum` adds up the squares of
-each row. Difficulty has a dial (the number of operators), and a split holds out
-whole compositions. Shapes follow from the name, so that a held-out composition
-has shapes of its own.
+multiplies by y and adds 1, element by element; `chain-square-sum` adds up the
+squares of each row. Difficulty has a dial (the number of operators), and a
+split holds out whole compositions. Shapes follow from the name, so that a
+held-out composition has shapes of its own.
 """
 
 import dataclasses
