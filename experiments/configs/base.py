@@ -75,8 +75,8 @@ def get_config() -> config_dict.ConfigDict:
   c.learner.kl_coef = 0.0
   # "constant_length" (Dr. GRPO), "sequence_mean" (GRPO), "token_mean" (DAPO)
   c.learner.normalization = "constant_length"
-  c.learner.bucket_tokens = (240, 448, 656)  # padded row lengths
-  c.learner.micro_tokens = 4096  # computed tokens of a micro-batch
+  c.learner.bucket_tokens = (128, 208, 336, 656)  # padded row lengths
+  c.learner.micro_tokens = 1536  # computed tokens of a micro-batch
   # Warn when a token's log-probability differs by more than this between
   # sampler and trainer (first update of an iteration), in nats. On a CPU they
   # agree to 1e-5; TensorFloat-32 on a GPU leaves a few 1e-3.

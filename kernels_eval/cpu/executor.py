@@ -2,9 +2,11 @@
 runs in the sandboxed host's children."""
 
 import dataclasses
+import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
 import tempfile
 import time
@@ -13,37 +15,35 @@ import numpy as np
 
 from kernels_eval import dtypes, expressions, sandbox
 from kernels_eval.candidate import Candidate, CandidateError, Launch
+from kernels_eval.cpu import (
+  compile_log,
+  host_code,
+  limits,
+  outcome,
+  protocol,
+  toolchain,
+  translate,
+)
 from kernels_eval.cpu import host as host_lib
-from kernels_eval.cpu import protocol, toolchain, translate
+from kernels_eval.cpu.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Diagnostic, Finding, Status
 
 NAME = "cpu-fiber"
 
-# Limits of the hardware that the executor stands in for (compute capability
-# 8.0 and up: the smallest opt-in limit on shared memory is 99 KiB).
-MAX_THREADS = 1024
-MAX_BLOCK = (1024, 1024, 64)
-MAX_GRID = (2**31 - 1, 65535, 65535)
-STATIC_SHARED_BYTES = 48 * 1024
-SHARED_BYTES = 99 * 1024
-
-_DIAGNOSTIC = re.compile(
-  r"^(?P<file>[^:\n]+):(?:(?P<line>\d+):)?(?:(?P<column>\d+):)? "
-  r"(?P<severity>fatal error|error|note|warning): (?P<message>.*)$",
-  re.M,
-)
-_UNDEFINED = re.compile(
-  r"(?:kernel\.cu:(\d+): )?undefined reference to `([^']*)'"
-)
-_MARKER = re.compile(r"KE_(COUNT|TYPE) (\d+)(?: (\d+))?")
-
 _STATUS_OF_FAULT = {
   "input_modified": Status.INTEGRITY_VIOLATION,
+  "reserved_name": Status.INTEGRITY_VIOLATION,
   "shared_memory_limit": Status.COMPILE_ERROR,  # ptxas would refuse it
   "access_limit": Status.TIMEOUT,
   "load_failed": Status.COMPILE_ERROR,
 }
+# Address space, most of it never touched: stacks, and records of accesses (30
+# bytes for each byte of a buffer or a global variable).
+_RUN_MAPPED_BYTES = 4 * 2**30
+_RECORDS_FACTOR = 40
+_HALF = re.compile("half|bfloat|bf16")
+_FREE_BYTES = 2**20  # less than this in the temporary folder is "full"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,32 +56,8 @@ class Settings:
   compile_file_bytes: int = 64 * 2**20
   run_wall_s: float = 20.0
   run_cpu_s: float = 5.0
-  run_memory_bytes: int = 3 * 2**30
-  run_file_bytes: int = 2**20
-  max_buffer_bytes: int = 256 * 2**20
+  max_buffer_bytes: int = 64 * 2**20
   access_limit: int = 200_000_000
-
-
-class Stop(Exception):
-  """The evaluation ends here, with this outcome."""
-
-  def __init__(
-    self,
-    status: Status,
-    message: str,
-    *,
-    diagnostics: tuple[Diagnostic, ...] = (),
-    finding: Finding | None = None,
-    case: spec.Case | None = None,
-    log: str = "",
-  ):
-    super().__init__(message)
-    self.status = status
-    self.message = message
-    self.diagnostics = diagnostics
-    self.finding = finding
-    self.case = case
-    self.log = log
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,71 +76,6 @@ class RunResult:
   inputs: list[dict[str, np.ndarray]]
   shared_bytes: int
   log: str
-
-
-def _launch_limit(what, got, limit, launch):
-  return Stop(
-    Status.LAUNCH_ERROR,
-    f"`{launch.kernel}`: {what} is {got}; the limit is {limit}",
-  )
-
-
-def plan_launch(
-  launch: Launch, entry: int, dims: dict[str, int], arguments
-) -> protocol.RunLaunch:
-  """Numbers for a launch, checked against the limits of the hardware.
-
-  Raises:
-    Stop: LAUNCH_ERROR with the arithmetic, or CONTRACT_VIOLATION.
-  """
-  try:
-    grid = tuple(expressions.evaluate(e, dims) for e in launch.grid)
-    block = tuple(expressions.evaluate(e, dims) for e in launch.block)
-    shared = expressions.evaluate(launch.shared, dims)
-  except expressions.ExpressionError as error:
-    raise Stop(
-      Status.CONTRACT_VIOLATION,
-      f"launch plan of `{launch.kernel}`: {error}",
-    ) from None
-  for axis, n, limit in zip("xyz", block, MAX_BLOCK, strict=True):
-    if n < 1 or n > limit:
-      raise _launch_limit(f"block.{axis}", n, f"1 to {limit}", launch)
-  for axis, n, limit in zip("xyz", grid, MAX_GRID, strict=True):
-    if n < 1 or n > limit:
-      raise _launch_limit(f"grid.{axis}", n, f"1 to {limit}", launch)
-  threads = block[0] * block[1] * block[2]
-  if threads > MAX_THREADS:
-    raise _launch_limit(
-      "the block",
-      f"{block[0]} x {block[1]} x {block[2]} = {threads} threads",
-      f"{MAX_THREADS}",
-      launch,
-    )
-  if shared < 0 or shared > SHARED_BYTES:
-    raise _launch_limit(
-      "dynamic shared memory", f"{shared} bytes", f"{SHARED_BYTES}", launch
-    )
-  return protocol.RunLaunch(entry, grid, block, shared, tuple(arguments))
-
-
-def _diagnostics(log):
-  """Messages at the candidate's lines, each once, and the markers of ours."""
-  found, markers, seen = [], [], set()
-  for match in _DIAGNOSTIC.finditer(log):
-    message = match["message"]
-    marker = _MARKER.search(message)
-    if marker:
-      markers.append(marker)
-      continue
-    severity = match["severity"].replace("fatal ", "")
-    inside = match["file"] == translate.SOURCE_NAME
-    line = int(match["line"]) if inside and match["line"] else None
-    column = int(match["column"]) if inside and match["column"] else None
-    if (message, line) in seen or severity == "warning":
-      continue
-    seen.add((message, line))
-    found.append((match["file"], Diagnostic(severity, message, line, column)))
-  return found, markers
 
 
 class Executor:
@@ -217,120 +128,65 @@ class Executor:
       ) from None
     launches = translate.entries(candidate)
     # Non-UTF-8 cannot occur: the text came as str. Lone surrogates can.
-    (folder / translate.SOURCE_NAME).write_text(unit, "utf-8", "replace")
+    (folder / "unit.cpp").write_text(unit.text, "utf-8", "replace")
     settings = self._settings
-    limits = host_lib.Limits(
+    job_limits = host_lib.Limits(
       settings.compile_wall_s,
       settings.compile_cpu_s,
       settings.compile_memory_bytes,
       settings.compile_file_bytes,
-      num_processes=64,
+      num_processes=1,
     )
-    answer = self._host.command(
-      self._tools.compile_command(translate.SOURCE_NAME, "unit.o"),
-      str(folder),
-      limits,
-    )
-    if not answer.ok:
-      raise self._compile_failure(answer, candidate, problem, launches)
+    has_half = _HALF.search(unit.text) is not None
+    for command in self._tools.compile_commands("unit.cpp", "unit.o", has_half):
+      answer = self._host.command(command, str(folder), job_limits)
+      if not answer.ok:
+        self._check_limits(answer, "compiler", folder)
+        raise compile_log.compile_failure(
+          answer.log, candidate, problem, launches
+        )
+      host_code.check(answer.log, unit.device_lines)
     library = str(folder / "kernel.so")
     answer = self._host.command(
-      self._tools.link_command("unit.o", library), str(folder), limits
+      self._tools.link_command("unit.o", library), str(folder), job_limits
     )
     if not answer.ok:
-      raise self._link_failure(answer)
+      self._check_limits(answer, "linker", folder)
+      raise compile_log.link_failure(answer.log)
     return Artefact(library, tuple(launches))
 
-  def _limit_failure(self, answer, what):
+  def _check_limits(self, answer, what, folder):
+    """Raises where the program failed for a reason outside of the text."""
     if answer.outcome in (
       host_lib.Outcome.WALL_LIMIT,
       host_lib.Outcome.CPU_LIMIT,
     ):
       limit = self._settings.compile_cpu_s
-      return Stop(Status.TIMEOUT, f"the {what} did not end within {limit:g} s")
+      raise outcome.without_line(
+        Status.TIMEOUT, f"the {what} did not end within {limit:g} s"
+      )
     if answer.outcome == host_lib.Outcome.NOT_STARTED:
       raise host_lib.HostError(
         f"cannot fork for the {what} (errno {answer.code})"
       )
-    return None
-
-  def _compile_failure(self, answer, candidate, problem, launches):
-    limit = self._limit_failure(answer, "compiler")
-    if limit:
-      return limit
     if answer.outcome == host_lib.Outcome.EXITED and answer.code in (126, 127):
-      raise host_lib.HostError(f"cannot run the compiler: {answer.log[:200]}")
-    found, markers = _diagnostics(answer.log)
-    for marker in markers:
-      launch = launches[int(marker[2])]
-      return self._signature_failure(marker, launch, candidate, problem)
-    outside = [d for f, d in found if f == translate.TRAILER_NAME]
-    diagnostics = tuple(d for f, d in found if f == translate.SOURCE_NAME)
-    errors = [d for d in diagnostics if d.severity == "error"]
-    if not errors and any(d.severity == "error" for d in outside):
-      launch = launches[0]
-      return Stop(
-        Status.CONTRACT_VIOLATION,
-        f"kernel `{launch.kernel}` cannot be launched: "
-        f"{next(d.message for d in outside if d.severity == 'error')}",
-      )
-    if errors:
-      first = errors[0]
-      return Stop(
-        Status.COMPILE_ERROR,
-        f"line {first.line}: {first.message}",
-        diagnostics=diagnostics[:8],
-      )
-    if "memory exhausted" in answer.log or "out of memory" in answer.log:
-      text = "the compiler ran out of memory on this text"
-    else:
-      lines = [x for x in answer.log.splitlines() if x.strip()]
-      text = f"the compiler failed: {(lines or ['no message'])[-1][:300]}"
-    return Stop(
-      Status.COMPILE_ERROR,
-      text,
-      diagnostics=(Diagnostic("error", text, None, None),),
-    )
-
-  def _signature_failure(self, marker, launch, candidate, problem):
-    types = [
-      translate.parameter_type(a, problem, candidate.scratch)
-      for a in launch.arguments
-    ]
-    wanted = ", ".join(
-      f"{t} {a}" for t, a in zip(types, launch.arguments, strict=True)
-    )
-    if marker[1] == "COUNT":
-      what = f"kernel `{launch.kernel}` must take {len(types)} parameters"
-    else:
-      i = int(marker[3])
-      what = (
-        f"kernel `{launch.kernel}`: parameter {i + 1} must be "
-        f"`{types[i]} {launch.arguments[i]}`"
-      )
-    return Stop(Status.CONTRACT_VIOLATION, f"{what}; it is given ({wanted})")
-
-  def _link_failure(self, answer):
-    limit = self._limit_failure(answer, "linker")
-    if limit:
-      return limit
-    match = _UNDEFINED.search(answer.log)
-    if match:
-      name = match[2]
-      line = int(match[1]) if match[1] else None
-      text = f"`{name}` is not defined; a kernel cannot call the C library"
-      return Stop(
-        Status.COMPILE_ERROR,
-        text if line is None else f"line {line}: {text}",
-        diagnostics=(Diagnostic("error", text, line, None),),
-      )
-    lines = [x for x in answer.log.splitlines() if x.strip()]
-    text = f"the linker failed: {(lines or ['no message'])[-1][:300]}"
-    return Stop(
-      Status.COMPILE_ERROR,
-      text,
-      diagnostics=(Diagnostic("error", text, None, None),),
-    )
+      raise host_lib.HostError(f"cannot run the {what}: {answer.log[:200]}")
+    if answer.outcome == host_lib.Outcome.SIGNALLED:
+      if answer.code == signal.SIGKILL:  # not ours: it has a cause of its own
+        raise host_lib.HostError(f"something killed the {what}; out of memory?")
+      if answer.code == signal.SIGXFSZ:
+        limit = self._settings.compile_file_bytes
+        raise outcome.without_line(
+          Status.COMPILE_ERROR, f"the {what}'s output exceeds {limit} bytes"
+        )
+    # A full disk is found by looking, not by reading the log: a candidate can
+    # print anything there. Its own files do not count.
+    for path in folder.iterdir():
+      path.unlink()
+    space = os.statvfs(folder)
+    no_names = space.f_files and not space.f_favail
+    if space.f_bavail * space.f_frsize < _FREE_BYTES or no_names:
+      raise host_lib.HostError(f"no space left for temporary files ({folder})")
 
   def run(
     self,
@@ -360,17 +216,17 @@ class Executor:
     mapping = protocol.Mapping(
       run_cases,
       access_limit=settings.access_limit,
-      static_shared_limit_bytes=STATIC_SHARED_BYTES,
+      static_shared_limit_bytes=limits.STATIC_SHARED_BYTES,
     )
     try:
-      limits = host_lib.Limits(
+      job_limits = host_lib.Limits(
         settings.run_wall_s,
         settings.run_cpu_s,
-        settings.run_memory_bytes + 8 * mapping.num_bytes,
-        settings.run_file_bytes,
-        num_processes=0,
+        _RUN_MAPPED_BYTES + _RECORDS_FACTOR * mapping.num_bytes,
+        file_bytes=1,
+        num_processes=1,
       )
-      answer = self._host.run(artefact.library, mapping.fd, limits)
+      answer = self._host.run(artefact.library, mapping.fd, job_limits)
       report = mapping.report()
       if report.state != protocol.FINISHED or not answer.ok:
         raise self._run_failure(answer, report, artefact, cases)
@@ -436,7 +292,7 @@ class Executor:
         else ("bits", _scalar_bits(name, case))
         for name in launch.arguments
       ]
-      launches.append(plan_launch(launch, entry, case.dims, arguments))
+      launches.append(limits.plan_launch(launch, entry, case.dims, arguments))
     return protocol.RunCase(tuple(buffers), tuple(launches))
 
   def _run_failure(self, answer, report, artefact, cases):
@@ -452,11 +308,11 @@ class Executor:
       return Stop(
         status, f"{place}{report.text}", finding=finding, case=case, log=log
       )
-    outcome = answer.outcome
-    if outcome in (host_lib.Outcome.CPU_LIMIT, host_lib.Outcome.WALL_LIMIT):
+    ended = answer.outcome
+    if ended in (host_lib.Outcome.CPU_LIMIT, host_lib.Outcome.WALL_LIMIT):
       limit = (
         self._settings.run_cpu_s
-        if outcome == host_lib.Outcome.CPU_LIMIT
+        if ended == host_lib.Outcome.CPU_LIMIT
         else self._settings.run_wall_s
       )
       return Stop(
@@ -465,23 +321,25 @@ class Executor:
         case=case,
         log=log,
       )
-    if outcome == host_lib.Outcome.NOT_STARTED:
+    if ended == host_lib.Outcome.NOT_STARTED:
       raise host_lib.HostError(f"cannot fork (errno {answer.code})")
-    if outcome == host_lib.Outcome.SIGNALLED and answer.code == 31:  # SIGSYS
+    if not answer.started:
+      raise host_lib.HostError(
+        f"the run did not start ({ended.name.lower()} {answer.code}): "
+        f"{answer.log[:200]}"
+      )
+    if ended == host_lib.Outcome.SIGNALLED and answer.code == signal.SIGKILL:
+      raise host_lib.HostError("something killed the run; out of memory?")
+    if ended == host_lib.Outcome.SIGNALLED and answer.code == signal.SIGSYS:
       return Stop(
         Status.INTEGRITY_VIOLATION,
         "the kernel made a system call",
         case=case,
         log=log,
       )
-    if report.state == protocol.NOT_STARTED:
-      raise host_lib.HostError(
-        f"the run did not start ({outcome.name.lower()} {answer.code}): "
-        f"{answer.log[:200]}"
-      )
     how = (
       f"signal {answer.code}"
-      if outcome == host_lib.Outcome.SIGNALLED
+      if ended == host_lib.Outcome.SIGNALLED
       else f"exit status {answer.code} without a result"
     )
     return Stop(

@@ -14,7 +14,7 @@ from kernels_eval.cpu import toolchain
 
 # native/host.h: Job and Answer.
 _JOB = struct.Struct("<IIIIQQII")
-_ANSWER = struct.Struct("<IiIIQQ")
+_ANSWER = struct.Struct("<IiIIQQII")
 _COMMAND, _RUN = 1, 2
 MAX_LOG_BYTES = 64 * 1024
 _GRACE_S = 5.0  # beyond a job's own limit before the host itself is given up
@@ -56,6 +56,7 @@ class Answer:
   log: str
   total_log_bytes: int
   peak_resident_bytes: int
+  started: bool  # a run came to the point where it loads the library
 
   @property
   def ok(self) -> bool:
@@ -139,7 +140,9 @@ class Host:
       ) from None
     if len(answer) < _ANSWER.size:
       raise HostError("the sandboxed host process ended")
-    outcome, code, wall_us, log_bytes, total, peak = _ANSWER.unpack_from(answer)
+    outcome, code, wall_us, log_bytes, total, peak, started, _ = (
+      _ANSWER.unpack_from(answer)
+    )
     log = answer[_ANSWER.size : _ANSWER.size + log_bytes]
     return Answer(
       Outcome(outcome),
@@ -148,6 +151,7 @@ class Host:
       log.decode("utf-8", "replace"),
       total,
       peak,
+      bool(started),
     )
 
   @property
@@ -171,7 +175,7 @@ class Host:
 def readable_folders(tools: toolchain.Toolchain) -> list[str]:
   """Where compiler, linker and our own parts lie."""
   folders = {str(tools.parts)}
-  for tool in (tools.compiler, tools.linker, tools.line_resolver, tools.libgcc):
+  for tool in tools.programs:
     real = os.path.realpath(tool)
     # A compiler in a prefix of its own (conda, spack) needs all of the prefix.
     prefix = str(pathlib.Path(real).parent.parent)

@@ -17,7 +17,9 @@ _ARGUMENT = struct.Struct("<IIQ")
 _BUFFER = struct.Struct("<QQII32s")
 _REPORT = struct.Struct("<IIIIIiQ3I3IIIQQ512s")
 _PAGE = 4096
-_GAP = 2 * _PAGE  # unused bytes between buffers: a near miss hits no neighbour
+# Unused bytes between buffers: a miss by less hits no neighbour. Pages that
+# nobody touches take no memory.
+_GAP = 256 * 1024
 _PRINTF_BYTES = 16 * 1024
 _ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW = 1033, 2, 4  # linux/fcntl.h
 POISON = 0xFF
@@ -40,6 +42,7 @@ FAULTS = (  # in the order of native/plan.h
   "access_limit",
   "unreachable",
   "load_failed",
+  "reserved_name",
   "signal",
 )
 NOT_STARTED, RUNNING, FINISHED, FAULTED = range(4)

@@ -5,26 +5,29 @@ once for each compiler version and kept in the user's cache folder.
 """
 
 import dataclasses
-import functools
 import hashlib
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import tempfile
 
 NATIVE = pathlib.Path(__file__).parent / "native"
 
-# How a candidate is compiled. -O1: kernels run for milliseconds, so the
-# compiler's time matters more than theirs. Wrapping arithmetic as on a device.
-# Every access calls a check (threshold 0) in runtime/memory.cpp, so libasan and
-# libubsan are not needed.
+# How a candidate is compiled. -O0: kernels run for milliseconds, so the
+# compiler's time matters more than theirs (-O1 takes 10 ms longer), and no
+# access of theirs is optimised away. Wrapping arithmetic as on a device.
+# The thread sanitizer's instrumentation calls a check before each access, which
+# runtime/memory.cpp provides, so libtsan and libubsan are not needed.
 CANDIDATE_FLAGS = (
   "-std=c++17",
-  "-O1",
+  "-O0",
   "-g1",
+  "-gdwarf-4",  # addr2line 2.40 confuses the files of version 5
   "-fPIC",
   "-fwrapv",
+  "-fno-finite-loops",
   "-fno-strict-aliasing",
   "-ffp-contract=off",
   "-nostdinc",
@@ -34,16 +37,27 @@ CANDIDATE_FLAGS = (
   "-fno-threadsafe-statics",
   "-fno-asynchronous-unwind-tables",
   "-fno-stack-protector",
-  "-fsanitize=kernel-address",
-  "--param=asan-instrumentation-with-call-threshold=0",
-  "-fsanitize=bounds,integer-divide-by-zero,alignment,null,unreachable,return",
+  "-fstack-clash-protection",  # a large frame must not jump the guard page
+  # Calls, so that the linker can send them to checked versions.
+  "-fno-builtin-memcpy",
+  "-fno-builtin-memmove",
+  "-fno-builtin-memset",
+  "-fsanitize=thread",
+  "--param=tsan-distinguish-volatile=1",
+  "--param=tsan-instrument-func-entry-exit=0",
+  "-fsanitize=bounds,integer-divide-by-zero,alignment,unreachable,return",
   "-fno-sanitize-recover=all",
   "-fdiagnostics-color=never",
   "-fno-diagnostics-show-caret",
   "-fmax-errors=8",
-  "-w",
+  "-Werror=vla",  # no extension of ours: a device compiler refuses them
+  "-Wno-narrowing",  # but allows these
 )
 _NATIVE_FLAGS = ("-std=c++17", "-O2", "-g1", "-fno-exceptions", "-fno-rtti")
+
+
+_UNIT, _ASSEMBLY, _OBJECT, _HEADER = "UNIT.cpp", "ASSEMBLY", "OBJECT", "HEADER"
+_PLAIN, _WITH_HALF = "device.h", "device_with_half.h"
 
 
 class ToolchainError(Exception):
@@ -55,10 +69,14 @@ class Toolchain:
   """Paths of the tools and of the built parts."""
 
   compiler: str
+  # Argument lists with the names UNIT, ASSEMBLY and OBJECT for files.
+  compile_arguments: tuple[str, ...]
+  assemble_arguments: tuple[str, ...]
   linker: str
   line_resolver: str
   version: str
-  parts: pathlib.Path  # folder of ke_host, libke_runtime.so, device.h(.gch)
+  parts: pathlib.Path  # folder of ke_host, libke_runtime.so, headers(.gch)
+  libm: str
   libgcc: str
 
   @property
@@ -66,19 +84,41 @@ class Toolchain:
     """The program that serves jobs inside of the sandbox."""
     return self.parts / "ke_host"
 
-  def compile_command(self, unit: str, artefact: str) -> list[str]:
-    """Argument list that compiles one translation unit."""
-    return [
+  @property
+  def programs(self) -> tuple[str, ...]:
+    """What has to be readable inside of the sandbox."""
+    return (
       self.compiler,
-      *CANDIDATE_FLAGS,
-      "-include",
-      str(self.parts / "device.h"),
-      "-x",
-      "c++",
-      "-c",
-      unit,
-      "-o",
-      artefact,
+      self.compile_arguments[0],
+      self.assemble_arguments[0],
+      self.linker,
+      self.line_resolver,
+      self.libgcc,
+    )
+
+  def compile_commands(
+    self, unit: str, artefact: str, has_half: bool = True
+  ) -> list[list[str]]:
+    """Argument lists of compiler proper and assembler.
+
+    Args:
+      unit: file to compile.
+      artefact: object file to make.
+      has_half: False saves the time to read the 16-bit floats' declarations.
+
+    Not the driver `g++`, which would start them itself: its children's time
+    would not be seen, their signals would be turned into text, and they would
+    outlive it.
+    """
+    names = {
+      _UNIT: unit,
+      _ASSEMBLY: artefact + ".s",
+      _OBJECT: artefact,
+      _HEADER: str(self.parts / (_WITH_HALF if has_half else _PLAIN)),
+    }
+    return [
+      [names.get(a, a) for a in arguments]
+      for arguments in (self.compile_arguments, self.assemble_arguments)
     ]
 
   def link_command(self, artefact: str, library: str) -> list[str]:
@@ -89,6 +129,12 @@ class Toolchain:
       "-shared",
       "-z",
       "defs",
+      "-z",
+      "relro",
+      "-z",
+      "now",
+      "-z",
+      "noexecstack",
       "--wrap=memcpy",
       "--wrap=memmove",
       "--wrap=memset",
@@ -97,8 +143,7 @@ class Toolchain:
       library,
       "-L" + str(self.parts),
       "-lke_runtime",
-      "-L" + os.path.dirname(_library("libm.so", self.compiler)),
-      "-lm",
+      self.libm,
       self.libgcc,
     ]
 
@@ -122,9 +167,13 @@ def _run(command):
   return done.stdout.strip()
 
 
-@functools.cache
-def _library(name, compiler):
-  return _run([compiler, f"-print-file-name={name}"])
+def _libm(compiler):
+  # Not libm.so, which may be a linker script that names more libraries.
+  for name in ("libm.so.6", "libm.so"):
+    path = _run([compiler, f"-print-file-name={name}"])
+    if os.path.isabs(path):
+      return path
+  raise ToolchainError(f"`{compiler}` finds no libm; install the C library")
 
 
 def _find(name, compiler):
@@ -133,6 +182,36 @@ def _find(name, compiler):
   if path is None:
     raise ToolchainError(f"no `{name}` found; install binutils")
   return path
+
+
+def _steps(compiler):
+  """What the driver would start: compiler proper and assembler."""
+  try:
+    done = subprocess.run(
+      [
+        *(compiler, "-###", *CANDIDATE_FLAGS, "-include", _HEADER),
+        *("-c", _UNIT, "-o", _OBJECT),
+      ],
+      capture_output=True,
+      text=True,
+      timeout=60,
+      env={**os.environ, "LC_ALL": "C"},
+    )
+  except (OSError, subprocess.TimeoutExpired) as error:
+    raise ToolchainError(f"{compiler}: {error}") from None
+  lines = [x for x in done.stderr.splitlines() if x.startswith(" ")]
+  steps = [shlex.split(line) for line in lines]
+  if len(steps) != 2 or "cc1plus" not in steps[0][0]:
+    raise ToolchainError(
+      f"`{compiler} -###` shows no compiler proper and assembler; is it GCC?"
+    )
+  compile_step, assemble_step = steps
+  if "-o" not in compile_step or assemble_step[-2:-1] != [_OBJECT]:
+    raise ToolchainError(f"cannot read what `{compiler} -###` prints")
+  compile_step[compile_step.index("-o") + 1] = _ASSEMBLY
+  assemble_step[-1] = _ASSEMBLY
+  assemble_step[0] = _find("as", compiler)
+  return tuple(compile_step), tuple(assemble_step)
 
 
 def _sources():
@@ -173,17 +252,13 @@ def _build(folder, compiler):
       str(folder / "ke_host"),
     ]
   )
-  _run(
-    [
-      compiler,
-      *CANDIDATE_FLAGS,
-      "-x",
-      "c++-header",
-      str(folder / "device.h"),
-      "-o",
-      str(folder / "device.h.gch"),
-    ]
-  )
+  for header in (_PLAIN, _WITH_HALF):
+    _run(
+      [
+        *(compiler, *CANDIDATE_FLAGS, "-x", "c++-header"),
+        *(str(folder / header), "-o", str(folder / f"{header}.gch")),
+      ]
+    )
 
 
 def _cache_folder():
@@ -212,14 +287,18 @@ def prepare(compiler_name: str = "g++") -> Toolchain:
   digest.update(repr((compiler, version, CANDIDATE_FLAGS)).encode())
   name = f"cpu-{digest.hexdigest()[:16]}"
   parts = _cache_folder() / name
-  if not (parts / "device.h.gch").exists():
+  if not (parts / f"{_WITH_HALF}.gch").exists():
     parts = _build_into_cache(parts, compiler)
+  compile_step, assemble_step = _steps(compiler)
   return Toolchain(
     compiler,
+    compile_step,
+    assemble_step,
     _find("ld", compiler),
     _find("addr2line", compiler),
     version,
     parts,
+    _libm(compiler),
     _run([compiler, "-print-libgcc-file-name"]),
   )
 

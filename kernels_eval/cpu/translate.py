@@ -3,82 +3,28 @@
 Almost all of CUDA's words are macros there. What a macro cannot do is done
 here, keeping every line where it is, so that diagnostics need no mapping:
 
-  - `__shared__` declarations become a type, a record and a reference, so that
-    the run-time checks know each variable's name, size and state;
-  - `#include` lines vanish if device.h has what they offer, else are refused;
-  - what the CPU cannot do is refused by name.
+  - `__shared__` declarations become a type, a static variable and a record, so
+    that the run-time checks know each variable's name, size and state;
+  - `extern __shared__` arrays become another name of the runtime's own array;
+  - preprocessor lines and names that `refusals.py` knows are dropped or
+    refused.
 
 A trailer gives each launch a C entry point and checks parameter types.
 """
 
-import re
+from typing import NamedTuple
 
 from kernels_eval import dtypes, source
 from kernels_eval.candidate import Candidate, CandidateError, Launch
+from kernels_eval.cpu import declarations, host_code, refusals
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status
 
 SOURCE_NAME = "kernel.cu"
 TRAILER_NAME = "launch"
 
-_HEADERS = frozenset(
-  """cuda_runtime.h cuda.h cuda_runtime_api.h device_launch_parameters.h
-  device_functions.h vector_types.h vector_functions.h math.h cmath
-  math_constants.h
-  stdint.h cstdint float.h cfloat limits.h climits stddef.h cstddef stdio.h
-  cstdio assert.h cassert string.h cstring cuda_fp16.h cuda_fp16.hpp cuda_bf16.h
-  cuda_bf16.hpp sm_60_atomic_functions.h stdlib.h cstdlib""".split()
-)
-_UNSUPPORTED_HEADERS = {  # first part of the name: what it would bring
-  "cooperative_groups": "cooperative groups",
-  "mma": "tensor-core operations",
-  "cuda/": "libcu++",
-  "cub/": "CUB",
-  "thrust/": "Thrust",
-  "cutlass/": "CUTLASS",
-  "curand": "cuRAND",
-  "cuda_fp8": "8-bit floats",
-  "cuda_pipeline": "asynchronous copies",
-}
-_UNSUPPORTED_NAMES = {
-  "asm": "inline assembly",
-  "__asm__": "inline assembly",
-  "__asm": "inline assembly",
-  "wmma": "tensor-core operations",
-  "nvcuda": "tensor-core operations",
-  "cooperative_groups": "cooperative groups",
-  "__pipeline_memcpy_async": "asynchronous copies",
-  "cudaTextureObject_t": "textures",
-  "tex1D": "textures",
-  "tex2D": "textures",
-  "__attribute__": "GNU attributes",
-  "__attribute": "GNU attributes",
-}
-_INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]*)[>\"]")
-
-
-def _unsupported(what, line):
-  return CandidateError(
-    Status.COMPILE_ERROR, f"not supported on the CPU executor: {what}", line
-  )
-
-
-def _check_include(token, line):
-  match = _INCLUDE.match(token.text)
-  if not match:
-    return False
-  header = match.group(1).strip()
-  if header in _HEADERS:
-    return True
-  for prefix, what in _UNSUPPORTED_HEADERS.items():
-    if header.startswith(prefix):
-      raise _unsupported(f"{what} (<{header}>)", line)
-  raise CandidateError(
-    Status.COMPILE_ERROR,
-    f"no header <{header}> for device code; there are cuda_runtime.h, "
-    "cuda_fp16.h, cuda_bf16.h, math.h, stdint.h, float.h, limits.h",
-    line,
-  )
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_DIGRAPHS = ("%:", "<%", "%>")
 
 
 class _Scopes:
@@ -112,9 +58,6 @@ class _Scopes:
     return any(self.stack)
 
 
-_CLOSERS = {"(": ")", "[": "]", "{": "}"}
-
-
 def _declaration_end(tokens, start):
   """Index of the `;` that ends the declaration, or None."""
   depth = 0
@@ -124,7 +67,7 @@ def _declaration_end(tokens, start):
       continue
     depth += text in _CLOSERS
     depth -= text in _CLOSERS.values()
-    if depth < 0:
+    if depth < 0 or tokens[i].kind == "directive":
       return None
     if text == ";" and depth == 0:
       return i
@@ -132,8 +75,9 @@ def _declaration_end(tokens, start):
 
 
 def _declarators(tokens, first, last):
-  """Indices of the declared names in tokens[first:last]."""
-  names, candidate, depth, angle, seen_suffix = [], None, 0, 0, False
+  """Indices of the declared names in tokens[first:last]; None where it is no
+  plain declaration."""
+  found, name, depth, angle, seen_suffix = [], None, 0, 0, False
   for i in range(first, last):
     token = tokens[i]
     if token.kind == "string":
@@ -148,29 +92,31 @@ def _declarators(tokens, first, last):
       depth -= 1
       continue
     if depth:
+      # `float (*p)[4]`: the name stands inside.
+      before = [t.text for t in tokens[i - 2 : i]]
+      if token.kind == "name" and before == ["(", "*"] and depth == 1:
+        name = i
       continue
-    if text == "<" and candidate is not None and not seen_suffix:
+    if text == "<" and name is not None and not seen_suffix:
       angle += 1
       continue
     if angle:
-      angle -= {">": 1, ">>": 2}.get(text, 0)
-      angle = max(angle, 0)
+      angle = max(angle - {">": 1, ">>": 2}.get(text, 0), 0)
       continue
     if text == "=":
       return None
     if text == ",":
-      names.append(candidate)
-      candidate, seen_suffix = None, False
+      found.append(name)
+      name, seen_suffix = None, False
     elif token.kind == "name" and not seen_suffix:
       if text not in ("__align__", "alignas", "const", "volatile"):
-        candidate = i
-  names.append(candidate)
-  return None if None in names else names
+        name = i
+  found.append(name)
+  return None if None in found else found
 
 
-def _rewrite_shared(tokens, i, scopes, lines, edits):
-  """Adds the edits for the declaration round the `__shared__` at i."""
-  line = lines.at(tokens[i].start)
+def _first_of_declaration(tokens, i):
+  """Index where the declaration round tokens[i] begins."""
   first = i
   while first > 0 and tokens[first - 1].text not in (";", "{", "}", ":", ")"):
     if tokens[first - 1].kind == "directive":
@@ -185,77 +131,189 @@ def _rewrite_shared(tokens, i, scopes, lines, edits):
       first = j - 1
       while first > 0 and tokens[first - 1].text in ("extern", "static"):
         first -= 1
+  return first
+
+
+def _alignment_edits(tokens, first, last):
+  """`alignas` may not stand in a typedef; the attribute may."""
+  edits = []
+  for i in range(first, last - 2):
+    if tokens[i].text != "alignas" or tokens[i + 1].text != "(":
+      continue
+    is_value = tokens[i + 2].kind == "number" or tokens[i + 2].text in (
+      *("sizeof", "alignof"),
+    )
+    edits.append((tokens[i], "__align__" if is_value else "__align__(alignof"))
+    if not is_value:
+      close = _matching(tokens, i + 1, last)
+      edits.append((tokens[close], "))"))
+  return edits
+
+
+def _matching(tokens, opening, last):
+  depth = 0
+  for i in range(opening, last):
+    depth += tokens[i].text == "("
+    depth -= tokens[i].text == ")"
+    if depth == 0:
+      return i
+  return last - 1
+
+
+def _rewrite_shared(tokens, i, aliases, scopes, lines, edits, of_file):
+  """Adds the edits for the declaration round the `__shared__` at i; returns
+  the index of its last token."""
+  line = lines.at(tokens[i].start)
+  first = _first_of_declaration(tokens, i)
   end = _declaration_end(tokens, i)
   if end is None:
     raise CandidateError(
       Status.COMPILE_ERROR, "a `__shared__` declaration has no end", line
     )
-  names = _declarators(tokens, i + 1, end)
-  if names is None:
+  declarators = _declarators(tokens, i + 1, end)
+  if declarators is None:
     raise CandidateError(
       Status.COMPILE_ERROR,
-      "cannot read this `__shared__` declaration (an initialiser is not allowed"
+      "cannot read this `__shared__` declaration (an initializer is not allowed"
       " for shared memory)",
       line,
     )
-  is_dynamic = any(t.text == "extern" for t in tokens[first:end])
+  words = {t.text for t in tokens[first:end]}
+  words |= set(aliases.get(tokens[i].text, "").split())
+  edits += _alignment_edits(tokens, first, end)
+  if "extern" in words:
+    edits.append(
+      (tokens[i], aliases.get(tokens[i].text, "").replace("__shared__", ""))
+    )
+    after = []
+    for k in declarators:
+      name = tokens[k].text
+      edits.append((tokens[k], f"ke_extern_{name}"))
+      after.append(f"KE_DYNAMIC_SHARED({name});")
+    edits.append((tokens[end], "; " + " ".join(after)))
+    return end
+  if scopes.stack and not scopes.in_function:
+    raise refusals.unsupported("a `__shared__` variable of a namespace", line)
   edits.append((tokens[i], "typedef"))
-  for token in tokens[first:end]:
-    if token.text in ("extern", "static"):
-      edits.append((token, ""))
+  edits += [(t, "") for t in tokens[first:end] if t.text == "static"]
   after = []
-  for k in names:
+  for k in declarators:
     name = tokens[k].text
     edits.append((tokens[k], f"ke_type_{name}"))
-    if is_dynamic:
-      storage = "" if scopes.in_function else "static "
-      after.append(
-        f"{storage}ke_type_{name}& {name} = "
-        f"*(ke_type_{name}*)ke_dynamic_shared();"
-      )
-    elif scopes.in_function:
-      after.append(
-        f"static ke_shared_variable ke_record_{name} = "
-        f'KE_SHARED_RECORD(ke_type_{name}, "{name[:64]}", {line}); '
-        f"auto& {name} = ke::shared<ke_type_{name}>(ke_record_{name});"
-      )
+    after.append(f"KE_SHARED({name}, {line});")
+    if scopes.stack:
+      after.append(f"ke_enter_shared(&ke_record_{name});")
     else:
-      raise _unsupported("a `__shared__` variable outside of a function", line)
+      of_file.append(name)
   edits.append((tokens[end], "; " + " ".join(after)))
+  return end
 
 
-def translate_source(program: str) -> str:
-  """The candidate's text for g++, line for line.
-
-  Raises:
-    CandidateError: COMPILE_ERROR for what the CPU executor cannot do.
-  """
-  tokens = source.code(program)
-  lines = source.Lines(program)
-  edits = []  # (token, replacement)
-  scopes = _Scopes()
-  for i, token in enumerate(tokens):
-    line = lines.at(token.start)
-    if token.kind == "directive":
-      if _check_include(token, line):
-        edits.append((token, ""))
-      continue
-    if token.kind == "name":
-      if token.text in _UNSUPPORTED_NAMES:
-        raise _unsupported(
-          f"{_UNSUPPORTED_NAMES[token.text]} (`{token.text}`)", line
-        )
-      if token.text == "__shared__":
-        _rewrite_shared(tokens, i, scopes, lines, edits)
-    scopes.step(tokens, i)
+def _edited(program, edits):
   parts, position = [], 0
   for token, replacement in sorted(edits, key=lambda e: e[0].start):
     parts.append(program[position : token.start])
     # A replaced token may span lines (a continued directive).
-    parts.append(replacement + "\n" * token.text.count("\n"))
-    position = token.start + len(token.text)
-  parts.append(program[position:])
-  return "".join(parts)
+    missing = program.count("\n", token.start, token.end)
+    parts.append(replacement + "\n" * (missing - replacement.count("\n")))
+    position = token.end
+  return "".join([*parts, program[position:]])
+
+
+class Unit(NamedTuple):
+  """A translated text."""
+
+  text: str
+  shared_of_file: tuple[str, ...]  # shared variables outside of functions
+  device_lines: tuple[tuple[int, int], ...]  # for host_code.check
+
+
+def translate_source(program: str) -> Unit:
+  """The candidate's text for g++, line for line.
+
+  Raises:
+    CandidateError: COMPILE_ERROR for what the CPU executor cannot do,
+      CONTRACT_VIOLATION for names that belong to it.
+  """
+  tokens = source.code(program)
+  lines = source.Lines(program)
+  edits = []  # (token, replacement)
+  aliases = {}
+  scopes = _Scopes()
+  shared_until = done_until = -1
+  shared_of_file = []
+  for i, token in enumerate(tokens):
+    line = lines.at(token.start)
+    if token.kind == "directive":
+      replacement = refusals.directive(token.text, line, aliases)
+      if replacement is not None:
+        edits.append((token, replacement))
+      continue
+    if token.kind == "string" and 'R"' in token.text[:4]:
+      raise refusals.unsupported("raw string literals", line)
+    if token.kind == "mark":
+      if program[token.start : token.start + 2] in _DIGRAPHS:
+        raise refusals.unsupported("digraphs", line)
+    if token.kind == "name" and i > done_until:
+      if token.text == "__attribute__" and i + 1 < len(tokens):
+        done_until = _matching(tokens, i + 1, len(tokens))
+        replacement = refusals.attribute(tokens[i : done_until + 1])
+        if replacement is not None:
+          edits.append((token, replacement))
+          edits += [(t, "") for t in tokens[i + 1 : done_until + 1]]
+          continue
+      refusals.check_name(token.text, line)
+      if token.text == "__shared__" or token.text in aliases:
+        if i <= shared_until:
+          raise CandidateError(
+            Status.COMPILE_ERROR, "`__shared__` twice in one declaration", line
+          )
+        shared_until = _rewrite_shared(
+          tokens, i, aliases, scopes, lines, edits, shared_of_file
+        )
+      elif token.text == "_Pragma":
+        close = _matching(tokens, i + 1, min(i + 4, len(tokens)))
+        edits += [(t, "") for t in tokens[i : close + 1]]
+    scopes.step(tokens, i)
+  plain = [t for t in tokens if t.kind != "directive"]
+  found = declarations.read(plain)
+  for index, mark in [
+    *host_code.marks(found, plain),
+    *_inline_marks(found, plain),
+  ]:
+    start = plain[index].start
+    edits.append((source.Token("mark", "", start, start), mark))
+  device_lines = tuple(
+    (lines.at(plain[d.start].start), lines.at(plain[d.end - 1].start))
+    for d in found
+    if d.kind == "function" and d.is_device
+  )
+  return Unit(_edited(program, edits), tuple(shared_of_file), device_lines)
+
+
+def _inline_marks(found, tokens):
+  """The compiler's instrumentation overlooks objects in memory that are handed
+  to a call or come from one (`s[i] = make(x[i])`). Inlined, both are plain
+  assignments, which it sees."""
+  device = [
+    d
+    for d in found
+    if d.kind == "function" and d.is_device and "__global__" not in d.words
+  ]
+  objects = [d for d in device if d.takes_objects and "virtual" not in d.words]
+  if not objects:
+    return []
+  recursive = declarations.recursive(device, tokens)
+  return [
+    (
+      d.first,
+      "KE_ALWAYS_INLINE "
+      if d.words & {"inline", "__inline__", "__forceinline__"}
+      else "inline KE_ALWAYS_INLINE ",
+    )
+    for d in objects
+    if not recursive.intersection(d.names)
+  ]
 
 
 def parameter_type(name: str, problem: spec.Problem, scratch) -> str:
@@ -268,24 +326,27 @@ def parameter_type(name: str, problem: spec.Problem, scratch) -> str:
   return "int"
 
 
-def _entry(index: int, launch: Launch, types: list[str]) -> str:
+def _entry(index, launch, types, shared_of_file) -> str:
   function = f"{launch.kernel}{launch.template}"
   f = f"ke_function_{index}"
   checks = "".join(
-    f"static_assert(ke::fits<ke::parameter<{i}, {f}>, {t}>::value, "
-    f'"KE_TYPE {index} {i}");'
+    f"static_assert(ke_device::fits<ke_device::parameter<{i}, {f}>, {t}>::value,"
+    f' "KE_TYPE {index} {i}");'
     for i, t in enumerate(types)
   )
   values = ", ".join(
-    f"ke::argument<ke::parameter<{i}, {f}>>(a[{i}])" for i in range(len(types))
+    f"ke_device::argument<ke_device::parameter<{i}, {f}>>(ke_arguments[{i}])"
+    for i in range(len(types))
   )
+  enter = "".join(f"ke_enter_shared(&ke_record_{v}); " for v in shared_of_file)
   return (
     f"typedef decltype(&{function}) {f};\n"
-    f"static_assert(ke::parameters<{f}>::count == {len(types)}, "
+    f'static_assert(ke_device::parameters<{f}>::is_void, "KE_VOID {index}");\n'
+    f"static_assert(ke_device::parameters<{f}>::count == {len(types)}, "
     f'"KE_COUNT {index}");\n'
     f"{checks}\n"
-    f"KE_ENTRY void ke_launch_{index}(void** a) {{ (void)a; {function}("
-    f"{values}); }}\n"
+    f"KE_ENTRY void ke_launch_{index}(void** ke_arguments) "
+    f"{{ (void)ke_arguments; {enter}{function}({values}); }}\n"
   )
 
 
@@ -298,15 +359,18 @@ def entries(candidate: Candidate) -> list[Launch]:
   return list(distinct.values())
 
 
-def translate(candidate: Candidate, problem: spec.Problem) -> str:
+def translate(candidate: Candidate, problem: spec.Problem) -> Unit:
   """The whole translation unit: candidate, then entry points."""
+  unit = translate_source(candidate.source)
   parts = [
-    translate_source(candidate.source),
-    f'\n#line 1 "{TRAILER_NAME}"\n',
+    f'#line 1 "{SOURCE_NAME}"\n',
+    unit.text,
+    # Two line ends: the text may end with a backslash.
+    f'\n\n#line 1 "{TRAILER_NAME}"\n',
   ]
   for index, launch in enumerate(entries(candidate)):
     types = [
       parameter_type(a, problem, candidate.scratch) for a in launch.arguments
     ]
-    parts.append(_entry(index, launch, types))
-  return "".join(parts)
+    parts.append(_entry(index, launch, types, unit.shared_of_file))
+  return unit._replace(text="".join(parts))

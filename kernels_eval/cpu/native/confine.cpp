@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -29,21 +30,33 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kArchitecture = 0;
 #endif
 
-// Allows the listed calls; any other kills the process (SIGSYS).
+// Allows the listed calls; any other kills the process (SIGSYS). With
+// `no_code`, memory can no longer be made executable.
 template <int N>
-void allow_only(const int (&calls)[N]) {
+void allow_only(const int (&calls)[N], bool no_code) {
   if (!kArchitecture) return;
-  sock_filter code[2 * N + 6];
+  constexpr uint32_t kKill = SECCOMP_RET_KILL_PROCESS;
+  sock_filter code[2 * N + 12];
   int n = 0;
   code[n++] = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch));
   code[n++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0);
-  code[n++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+  code[n++] = BPF_STMT(BPF_RET | BPF_K, kKill);
   code[n++] = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
+  if (no_code) {
+    // The third argument of both holds the protection.
+    code[n++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 1, 0);
+    code[n++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 4);
+    code[n++] =
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2]));
+    code[n++] = BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1);
+    code[n++] = BPF_STMT(BPF_RET | BPF_K, kKill);
+    code[n++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  }
   for (int call : calls) {
     code[n++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1);
     code[n++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
   }
-  code[n++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+  code[n++] = BPF_STMT(BPF_RET | BPF_K, kKill);
   sock_fprog program = {(unsigned short)n, code};
   // Kernels without seccomp leave the other protections in place.
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) _exit(5);
@@ -65,14 +78,13 @@ void limit_resources(const Job& job) {
 
 void forbid_most_calls() {
   static const int calls[] = {
-      SYS_read,           SYS_write,        SYS_writev,        SYS_close,
-      SYS_openat,         SYS_fstat,        SYS_newfstatat,    SYS_lseek,
-      SYS_pread64,        SYS_mmap,         SYS_munmap,        SYS_mprotect,
-      SYS_mremap,         SYS_madvise,      SYS_brk,           SYS_futex,
-      SYS_getrandom,      SYS_readlinkat,   SYS_clock_gettime, SYS_rt_sigaction,
-      SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_sigaltstack,   SYS_getpid,
-      SYS_gettid,         SYS_tgkill,       SYS_exit,          SYS_exit_group,
-      SYS_prctl,          SYS_getcwd,
+      SYS_read,          SYS_close,        SYS_openat,         SYS_fstat,
+      SYS_newfstatat,    SYS_lseek,        SYS_pread64,        SYS_mmap,
+      SYS_munmap,        SYS_mprotect,     SYS_mremap,         SYS_madvise,
+      SYS_brk,           SYS_futex,        SYS_getrandom,      SYS_readlinkat,
+      SYS_clock_gettime, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn,
+      SYS_sigaltstack,   SYS_exit,         SYS_exit_group,     SYS_prctl,
+      SYS_getcwd,
 #ifdef SYS_statx
       SYS_statx,
 #endif
@@ -89,18 +101,15 @@ void forbid_most_calls() {
       SYS_access,
 #endif
   };
-  allow_only(calls);
+  allow_only(calls, false);
 }
 
 void forbid_all_but_compute() {
   static const int calls[] = {
-      SYS_write,          SYS_mmap,          SYS_munmap,
-      SYS_mprotect,       SYS_madvise,       SYS_brk,
-      SYS_futex,          SYS_clock_gettime, SYS_rt_sigreturn,
-      SYS_rt_sigprocmask, SYS_getpid,        SYS_gettid,
-      SYS_tgkill,         SYS_exit,          SYS_exit_group,
+      SYS_munmap,        SYS_madvise,      SYS_brk,  SYS_futex,
+      SYS_clock_gettime, SYS_rt_sigreturn, SYS_exit, SYS_exit_group,
   };
-  allow_only(calls);
+  allow_only(calls, true);
 }
 
 }  // namespace ke

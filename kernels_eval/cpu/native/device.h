@@ -18,14 +18,18 @@
 #define __constant__
 #define __managed__
 #define __grid_constant__
-#define __noinline__ __attribute__((noinline))
-#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__
+#define __forceinline__ inline
 #define __inline__ inline
 #define __restrict__ __restrict
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 #define __cluster_dims__(...)
-#define KE_INLINE static inline __attribute__((always_inline))
+// Functions here are inlined even without optimisation: the instrumentation
+// overlooks objects in memory that are handed to a call, and the address of a
+// finding has to lead to the candidate's line.
+#define KE_ALWAYS_INLINE __attribute__((always_inline))
+#define KE_INLINE static inline KE_ALWAYS_INLINE
 
 typedef unsigned char uint8_t;
 typedef signed char int8_t;
@@ -43,7 +47,7 @@ typedef unsigned int uint;
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 
-namespace ke {
+namespace ke_device {
 template <class A, class B>
 struct same {
   static constexpr bool value = false;
@@ -58,35 +62,34 @@ template <class T>
 struct enable_if<true, T> {
   typedef T type;
 };
-}  // namespace ke
+}  // namespace ke_device
 
 #include "device_vector.h"
 
 // The runtime sets these before it resumes a thread. They are constant for as
 // long as one thread runs, so a value kept in a register is always right.
-extern const uint3 threadIdx, blockIdx;
-extern const dim3 blockDim, gridDim;
+// (The sizes are dim3 in CUDA, which has a constructor; a plain type keeps its
+// loads from being checked.)
+extern const uint3 threadIdx, blockIdx, blockDim, gridDim;
 static constexpr int warpSize = 32;
 
-// Barriers carry their line: threads that wait at two different barriers have
-// diverged, although each of them waits.
+// Barriers carry their line and a number of their own: threads that wait at two
+// different barriers have diverged, although each of them waits.
 extern "C" {
-void ke_sync_block(int line);
-int ke_sync_block_reduce(int line, int op, int predicate);
+void ke_sync_block(int line, int place);
+int ke_sync_block_reduce(int line, int place, int op, int predicate);
 void ke_fence(int scope);
-int ke_printf(const char* format, ...);
-void* ke_memcpy(void* to, const void* from, size_t bytes);
-void* ke_memset(void* to, int value, size_t bytes);
 void ke_trap(int line);
 void ke_assert_failed(const char* text, int line);
 long long ke_clock();
-void* ke_dynamic_shared();
-void* ke_shared_slow(struct ke_shared_variable* variable);
 }
-#define __syncthreads() ke_sync_block(__LINE__)
-#define __syncthreads_count(p) ke_sync_block_reduce(__LINE__, 0, !!(p))
-#define __syncthreads_and(p) ke_sync_block_reduce(__LINE__, 1, !!(p))
-#define __syncthreads_or(p) ke_sync_block_reduce(__LINE__, 2, !!(p))
+#define __syncthreads() ke_sync_block(__LINE__, __COUNTER__)
+#define __syncthreads_count(p) \
+  ke_sync_block_reduce(__LINE__, __COUNTER__, 0, !!(p))
+#define __syncthreads_and(p) \
+  ke_sync_block_reduce(__LINE__, __COUNTER__, 1, !!(p))
+#define __syncthreads_or(p) \
+  ke_sync_block_reduce(__LINE__, __COUNTER__, 2, !!(p))
 #define __trap() ke_trap(__LINE__)
 #define assert(x) ((x) ? (void)0 : ke_assert_failed(#x, __LINE__))
 KE_INLINE void __threadfence_block() { ke_fence(0); }
@@ -95,22 +98,30 @@ KE_INLINE void __threadfence_system() { ke_fence(2); }
 KE_INLINE void __nanosleep(unsigned) {}
 KE_INLINE long long clock64() { return ke_clock(); }
 KE_INLINE int clock() { return (int)ke_clock(); }
+#define __builtin_assume(x) ((void)0)
+#define __assume(x) ((void)0)
 extern "C" int printf(const char* format, ...) __asm__("ke_printf");
-#define memcpy ke_memcpy
-#define memset ke_memset
+// The linker sends these to the runtime, which checks the addresses.
+extern "C" void* memcpy(void* to, const void* from, size_t bytes);
+extern "C" void* memmove(void* to, const void* from, size_t bytes);
+extern "C" void* memset(void* to, int value, size_t bytes);
+// Known so that the linker can say that a kernel's heap is not supported.
+extern "C" void* malloc(size_t bytes);
+extern "C" void free(void* memory);
 
-// `__shared__ float s[32];` is rewritten (cpu/translate.py) to a typedef, one
-// static record and a reference that `ke_shared` fills in. The record remembers
-// where the variable lies for the current block.
-extern "C" uint64_t ke_block_serial;
-struct ke_shared_variable {
+// `__shared__ float s[32];` is rewritten (cpu/translate.py) to a typedef, a
+// static variable with a gap on either side, a reference to it and a record.
+// The runtime hears of the record when a thread comes to the declaration.
+struct ke_shared_record {
   const char* name;
-  size_t bytes, align, element_bytes;
+  size_t bytes, element_bytes;
   int line;
   void* address;
   uint64_t block_serial;
+  void* cells;
 };
-namespace ke {
+extern "C" void ke_enter_shared(ke_shared_record* record);
+namespace ke_device {
 template <class T>
 struct element {
   typedef T type;
@@ -119,33 +130,44 @@ template <class T, size_t N>
 struct element<T[N]> {
   typedef typename element<T>::type type;
 };
-template <class T>
-KE_INLINE T& shared(ke_shared_variable& v) {
-  // Read through volatile: the record changes behind the optimiser's back.
-  void* p = *(volatile uint64_t*)&v.block_serial ==
-                    *(volatile uint64_t*)&ke_block_serial
-                ? *(void* volatile*)&v.address
-                : ke_shared_slow(&v);
-  return *(T*)p;
-}
-template <class T>
-KE_INLINE T* dynamic_shared() {
-  return (T*)ke_dynamic_shared();
-}
-}  // namespace ke
-#define KE_SHARED_RECORD(T, name, line)                                \
-  {name, sizeof(T), alignof(T), sizeof(typename ke::element<T>::type), \
-   line, nullptr,   0}
+}  // namespace ke_device
+#define KE_SHARED(name, line)                                        \
+  static_assert(__has_trivial_constructor(ke_type_##name),           \
+                "a __shared__ variable cannot have an initializer"); \
+  static struct {                                                    \
+    alignas(16) char before[64];                                     \
+    ke_type_##name v;                                                \
+    char after[64];                                                  \
+  } ke_home_##name;                                                  \
+  static ke_type_##name& name = ke_home_##name.v;                    \
+  static ke_shared_record ke_record_##name = {                       \
+      #name,                                                         \
+      sizeof(ke_type_##name),                                        \
+      sizeof(typename ke_device::element<ke_type_##name>::type),     \
+      line,                                                          \
+      (void*)&ke_home_##name.v,                                      \
+      0,                                                             \
+      nullptr}
+// `extern __shared__ float s[];` becomes a reference to the runtime's array.
+// The declaration stays under another name: two that differ are an error in
+// CUDA.
+extern "C" char ke_dynamic_arena[] __attribute__((aligned(1024)));
+#define KE_DYNAMIC_SHARED(name)                      \
+  typedef decltype(ke_extern_##name) ke_type_##name; \
+  static ke_type_##name& name = (ke_type_##name&)ke_dynamic_arena
 
 #include "device_math.h"
 #include "device_integer.h"
+#include "device_rounding.h"
+#ifdef KE_WITH_HALF  // a third of all: most texts do without
 #include "device_half.h"
+#endif
 #include "device_warp.h"
 #include "device_atomic.h"
 #include "device_launch.h"
 
 // Device code on the CPU has no inline assembly, and a candidate may not take
 // itself out of the checks.
-#pragma GCC poison asm __asm __asm__ __attribute__ __attribute
+#pragma GCC poison asm __asm __asm__ __attribute__ __attribute gnu __gnu__
 
 #endif

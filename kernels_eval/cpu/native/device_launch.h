@@ -5,9 +5,9 @@
 #pragma once
 
 // Entry points read the runtime's argument array, which is no buffer.
-#define KE_ENTRY extern "C" __attribute__((no_sanitize("kernel-address")))
+#define KE_ENTRY extern "C" __attribute__((no_sanitize("thread")))
 
-namespace ke {
+namespace ke_device {
 template <class T>
 struct plain {  // const and restrict do not change what is passed
   typedef T type;
@@ -73,6 +73,8 @@ struct parameters<R (*)(P...)> {
   static constexpr int count = sizeof...(P);
   static constexpr bool is_void = same<R, void>::value;
 };
+template <class R, class... P>
+struct parameters<R (*)(P...) noexcept> : parameters<R (*)(P...)> {};
 template <int I, class L>
 struct at;
 template <class H, class... P>
@@ -87,4 +89,4 @@ template <class To>
 KE_INLINE To argument(void* p) {
   return *(typename plain<To>::type*)p;
 }
-}  // namespace ke
+}  // namespace ke_device

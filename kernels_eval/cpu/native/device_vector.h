@@ -4,18 +4,16 @@
 
 #define KE_VEC1(T, N)   \
   struct T##1 { N x; }; \
-  static inline T##1 make_##T##1(N x) { return T##1 {x}; }
+  KE_INLINE T##1 make_##T##1(N x) { return T##1 {x}; }
 #define KE_VEC2(T, N, A)                               \
   struct __attribute__((aligned(A))) T##2 { N x, y; }; \
-  static inline T##2 make_##T##2(N x, N y) { return T##2 {x, y}; }
+  KE_INLINE T##2 make_##T##2(N x, N y) { return T##2 {x, y}; }
 #define KE_VEC3(T, N)         \
   struct T##3 { N x, y, z; }; \
-  static inline T##3 make_##T##3(N x, N y, N z) { return T##3 {x, y, z}; }
+  KE_INLINE T##3 make_##T##3(N x, N y, N z) { return T##3 {x, y, z}; }
 #define KE_VEC4(T, N, A)                                     \
   struct __attribute__((aligned(A))) T##4 { N x, y, z, w; }; \
-  static inline T##4 make_##T##4(N x, N y, N z, N w) {       \
-    return T##4 {x, y, z, w};                                \
-  }
+  KE_INLINE T##4 make_##T##4(N x, N y, N z, N w) { return T##4 {x, y, z, w}; }
 #define KE_VEC(T, N, A2, A4) \
   KE_VEC1(T, N) KE_VEC2(T, N, A2) KE_VEC3(T, N) KE_VEC4(T, N, A4)
 
@@ -34,8 +32,9 @@ KE_VEC(double, double, 16, 16)
 
 struct dim3 {
   unsigned x, y, z;
-  constexpr dim3(unsigned a = 1, unsigned b = 1, unsigned c = 1)
+  KE_ALWAYS_INLINE constexpr dim3(unsigned a = 1, unsigned b = 1,
+                                  unsigned c = 1)
       : x(a), y(b), z(c) {}
-  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
-  constexpr operator uint3() const { return uint3{x, y, z}; }
+  KE_ALWAYS_INLINE constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+  KE_ALWAYS_INLINE constexpr operator uint3() const { return uint3{x, y, z}; }
 };

@@ -18,7 +18,7 @@ KE_INLINE void __syncwarp(unsigned mask = 0xffffffffu) {
 KE_INLINE unsigned __activemask() { return ke_active_mask(); }
 KE_INLINE unsigned __lanemask_lt() { return (1u << ke_lane()) - 1; }
 
-namespace ke {
+namespace ke_device {
 template <class T>
 KE_INLINE T shuffle(int op, unsigned mask, T value, int argument, int width) {
   static_assert(sizeof(T) <= 8, "a shuffled value has at most 8 bytes");
@@ -28,27 +28,30 @@ KE_INLINE T shuffle(int op, unsigned mask, T value, int argument, int width) {
   __builtin_memcpy(&value, &bits, sizeof value);
   return value;
 }
-}  // namespace ke
+}  // namespace ke_device
 
 // The device has these for 32- and 64-bit numbers and the 16-bit floats.
 #define KE_SHUFFLE(T)                                                         \
   KE_INLINE T __shfl_sync(unsigned m, T v, int lane, int width = 32) {        \
-    return ke::shuffle(KE_SHFL_IDX, m, v, lane, width);                       \
+    return ke_device::shuffle(KE_SHFL_IDX, m, v, lane, width);                \
   }                                                                           \
   KE_INLINE T __shfl_up_sync(unsigned m, T v, unsigned d, int width = 32) {   \
-    return ke::shuffle(KE_SHFL_UP, m, v, (int)d, width);                      \
+    return ke_device::shuffle(KE_SHFL_UP, m, v, (int)d, width);               \
   }                                                                           \
   KE_INLINE T __shfl_down_sync(unsigned m, T v, unsigned d, int width = 32) { \
-    return ke::shuffle(KE_SHFL_DOWN, m, v, (int)d, width);                    \
+    return ke_device::shuffle(KE_SHFL_DOWN, m, v, (int)d, width);             \
   }                                                                           \
   KE_INLINE T __shfl_xor_sync(unsigned m, T v, int x, int width = 32) {       \
-    return ke::shuffle(KE_SHFL_XOR, m, v, x, width);                          \
+    return ke_device::shuffle(KE_SHFL_XOR, m, v, x, width);                   \
   }
 // clang-format off
 KE_SHUFFLE(int) KE_SHUFFLE(unsigned) KE_SHUFFLE(long) KE_SHUFFLE(unsigned long)
 KE_SHUFFLE(long long) KE_SHUFFLE(unsigned long long) KE_SHUFFLE(float)
-KE_SHUFFLE(double) KE_SHUFFLE(__half) KE_SHUFFLE(__half2)
+KE_SHUFFLE(double)
+#ifdef KE_WITH_HALF
+KE_SHUFFLE(__half) KE_SHUFFLE(__half2)
 KE_SHUFFLE(__nv_bfloat16) KE_SHUFFLE(__nv_bfloat162)
+#endif
 // clang-format on
 #undef KE_SHUFFLE
 
@@ -81,20 +84,20 @@ KE_INLINE int __uni_sync(unsigned mask, int predicate) {
   }
 // clang-format off
 KE_MATCH(int) KE_MATCH(unsigned) KE_MATCH(long long)
-KE_MATCH(unsigned long long) KE_MATCH(float) KE_MATCH(double)
+KE_MATCH(unsigned long long) KE_MATCH(float) KE_MATCH(double);
 // clang-format on
 #undef KE_MATCH
 #define KE_REDUCE(name, T, op)                                     \
   KE_INLINE T __reduce_##name##_sync(unsigned mask, T value) {     \
     return (T)ke_warp(op, mask, (uint64_t)(uint32_t)value, 0, 32); \
   }
-        KE_REDUCE(add, int, KE_REDUCE_ADD)
-            KE_REDUCE(add, unsigned, KE_REDUCE_ADD)
-                KE_REDUCE(min, int, KE_REDUCE_MIN)
-                    KE_REDUCE(min, unsigned, KE_REDUCE_MIN_UNSIGNED)
-                        KE_REDUCE(max, int, KE_REDUCE_MAX)
-                            KE_REDUCE(max, unsigned, KE_REDUCE_MAX_UNSIGNED)
-                                KE_REDUCE(and, unsigned, KE_REDUCE_AND)
-                                    KE_REDUCE(or, unsigned, KE_REDUCE_OR)
-                                        KE_REDUCE(xor, unsigned, KE_REDUCE_XOR)
+KE_REDUCE(add, int, KE_REDUCE_ADD)
+KE_REDUCE(add, unsigned, KE_REDUCE_ADD)
+KE_REDUCE(min, int, KE_REDUCE_MIN)
+KE_REDUCE(min, unsigned, KE_REDUCE_MIN_UNSIGNED)
+KE_REDUCE(max, int, KE_REDUCE_MAX)
+KE_REDUCE(max, unsigned, KE_REDUCE_MAX_UNSIGNED)
+KE_REDUCE(and, unsigned, KE_REDUCE_AND)
+KE_REDUCE(or, unsigned, KE_REDUCE_OR)
+KE_REDUCE(xor, unsigned, KE_REDUCE_XOR)
 #undef KE_REDUCE

@@ -32,7 +32,10 @@ namespace {
 
 int kSocket;  // to the judge
 constexpr int kMaxStrings = 256;
-constexpr int kPlan = 3;  // a run child's descriptor of the plan
+// A run child's descriptors: the plan, and a pipe on which it says that it has
+// started. What the candidate's process writes into the plan's report can be
+// forged; that the pipe has been written to cannot be undone.
+constexpr int kPlan = 3, kStarted = 4;
 
 uint64_t now_us() {
   timespec t;
@@ -110,6 +113,12 @@ uint64_t cpu_ms(pid_t child) {
   _exit(127);
 }
 
+void before_candidate() {
+  if (write(kStarted, "1", 1) != 1) _exit(4);
+  close(kStarted);
+  forbid_most_calls();
+}
+
 [[noreturn]] void child_run(const Job& job, char** strings) {
   struct stat s;
   if (fstat(kPlan, &s)) _exit(4);
@@ -118,22 +127,29 @@ uint64_t cpu_ms(pid_t child) {
   if (mapping == (char*)MAP_FAILED) _exit(4);
   close(kPlan);
   limit_resources(job);
-  _exit(ke_execute(mapping, (uint64_t)s.st_size, strings[0], forbid_most_calls,
+  _exit(ke_execute(mapping, (uint64_t)s.st_size, strings[0], before_candidate,
                    forbid_all_but_compute));
 }
 
 void serve(const Job& job, char** strings, int plan, Answer* answer,
            char* log) {
-  int log_pipe[2];
+  int log_pipe[2], started_pipe[2];
   *answer = Answer{};
   answer->outcome = kNotStarted_;
   if (pipe2(log_pipe, O_CLOEXEC)) return;
+  if (pipe2(started_pipe, O_CLOEXEC | O_NONBLOCK)) {
+    close(log_pipe[0]);
+    close(log_pipe[1]);
+    return;
+  }
   uint64_t start = now_us();
   pid_t child = fork();
   if (child < 0) {
     answer->code = errno;
     close(log_pipe[0]);
     close(log_pipe[1]);
+    close(started_pipe[0]);
+    close(started_pipe[1]);
     return;
   }
   if (child == 0) {
@@ -143,13 +159,22 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
     dup2(null, 0);
     dup2(log_pipe[1], 1);
     dup2(log_pipe[1], 2);
-    if (plan >= 0) dup2(plan, kPlan);
-    syscall(SYS_close_range, plan >= 0 ? kPlan + 1u : kPlan + 0u, ~0u, 0u);
+    unsigned first_unused = kPlan;
+    if (plan >= 0) {
+      // Out of the way first: one may lie where the other has to go.
+      int p = fcntl(plan, F_DUPFD, kStarted + 1);
+      int s = fcntl(started_pipe[1], F_DUPFD, kStarted + 1);
+      dup2(p, kPlan);
+      dup2(s, kStarted);
+      first_unused = kStarted + 1;
+    }
+    syscall(SYS_close_range, first_unused, ~0u, 0u);
     if (job.kind == kCommand) child_command(job, strings);
     child_run(job, strings);
   }
   setpgid(child, child);
   close(log_pipe[1]);
+  close(started_pipe[1]);
   int process = (int)syscall(SYS_pidfd_open, child, 0);
   uint32_t cap = job.log_bytes < kMaxLog ? job.log_bytes : kMaxLog;
   bool log_open = true;
@@ -208,6 +233,9 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
     answer->total_log_bytes += (uint64_t)n;
   }
   close(log_pipe[0]);
+  char one;
+  answer->started = read(started_pipe[0], &one, 1) == 1;
+  close(started_pipe[0]);
   if (process >= 0) close(process);
   sweep(child);
 }

@@ -38,6 +38,8 @@ struct Answer {
   uint32_t log_bytes;
   uint64_t total_log_bytes;  // before the cut
   uint64_t peak_resident_bytes;
+  uint32_t started;  // a run came to the point where it loads the library
+  uint32_t unused;
 };
 
 // confine.cpp

@@ -45,7 +45,7 @@ T take(uint64_t bits) {
 template <class T, bool kBits>
 uint64_t update(int op, void* address, uint64_t value, uint64_t compare,
                 void* pc) {
-  check_atomic(address, sizeof(T), pc);
+  check_atomic(address, sizeof(T), op == KE_EXCH, pc);
   T old, next;
   memcpy(&old, address, sizeof old);
   if constexpr (kBits) {
@@ -64,7 +64,7 @@ uint64_t update(int op, void* address, uint64_t value, uint64_t compare,
 
 template <float (*Widen)(uint16_t), uint16_t (*Narrow)(float)>
 uint64_t add_small(void* address, uint64_t value, void* pc) {
-  check_atomic(address, 2, pc);
+  check_atomic(address, 2, false, pc);
   uint16_t old;
   memcpy(&old, address, 2);
   uint16_t next = Narrow(Widen(old) + Widen((uint16_t)value));
@@ -93,10 +93,11 @@ extern "C" uint64_t ke_atomic(int op, int type, void* address, uint64_t value,
     case KE_U16:
       return update<uint16_t, true>(op, address, value, compare, pc);
     case KE_F16:
-      return add_small<half_to_float, float_to_half>(address, value, pc);
+      return add_small<ke_device::half_to_float, ke_device::float_to_half>(
+          address, value, pc);
     default:  // KE_BF16
-      return add_small<bfloat16_to_float, float_to_bfloat16>(address, value,
-                                                             pc);
+      return add_small<ke_device::bfloat16_to_float,
+                       ke_device::float_to_bfloat16>(address, value, pc);
   }
 }
 

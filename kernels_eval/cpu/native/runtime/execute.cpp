@@ -26,12 +26,32 @@ int add_segments(dl_phdr_info* info, size_t, void* data) {
   Loaded* loaded = (Loaded*)data;
   if (!info->dlpi_name || strcmp(info->dlpi_name, loaded->path)) return 0;
   loaded->found = true;
-  set_module_base((const char*)info->dlpi_addr);
+  const char* base = (const char*)info->dlpi_addr;
+  // The linker's tables lie in a writable segment but are made read-only.
+  size_t fixed_start = 0, fixed_end = 0;
   for (int i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) & p = info->dlpi_phdr[i];
-    if (p.p_type == PT_LOAD && !(p.p_flags & PF_X))
-      memory_add_module((const char*)info->dlpi_addr + p.p_vaddr, p.p_memsz,
-                        p.p_flags & PF_W);
+    if (p.p_type != PT_GNU_RELRO) continue;
+    fixed_start = p.p_vaddr;
+    fixed_end = p.p_vaddr + p.p_memsz;
+  }
+  for (int i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) & p = info->dlpi_phdr[i];
+    if (p.p_type != PT_LOAD) continue;
+    size_t start = p.p_vaddr, end = p.p_vaddr + p.p_memsz;
+    if (p.p_flags & PF_X) {
+      set_module(base, base + start, base + end);
+      continue;
+    }
+    bool writable = p.p_flags & PF_W;
+    if (writable && fixed_start < fixed_end && fixed_start >= start &&
+        fixed_start < end) {
+      if (fixed_end > end) fixed_end = end;
+      memory_add_module(base + fixed_start, fixed_end - fixed_start, false);
+      memory_add_module(base + start, fixed_start - start, true);
+      start = fixed_end;
+    }
+    memory_add_module(base + start, end - start, writable);
   }
   return 1;
 }
@@ -42,10 +62,13 @@ extern "C" int ke_execute(char* mapping, uint64_t mapping_bytes,
                           const char* library_path, void (*before_candidate)(),
                           void (*before_launches)()) {
   const Plan* plan = (const Plan*)mapping;
+  static bool called;  // a candidate could find this function, too
+  if (called) return 4;
+  called = true;
   if (mapping_bytes < sizeof(Plan) || plan->magic != kMagic ||
       plan->total_bytes != mapping_bytes)
     return 4;
-  fault_init((Report*)(mapping + plan->report_offset), nullptr);
+  fault_init((Report*)(mapping + plan->report_offset));
   printf_buffer = mapping + plan->printf_offset;
   printf_capacity = plan->printf_capacity;
   access_limit = plan->access_limit;
@@ -60,6 +83,7 @@ extern "C" int ke_execute(char* mapping, uint64_t mapping_bytes,
   report->state = kRunning;
 
   before_candidate();
+  examine_library(library_path);
   void* library = dlopen(library_path, RTLD_NOW | RTLD_LOCAL);
   if (!library) fault(kLoadFailed, nullptr, -1, "%s", dlerror());
   Loaded loaded = {library_path, false};

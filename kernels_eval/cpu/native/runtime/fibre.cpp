@@ -1,10 +1,13 @@
 // Stacks and the switch between them. A fibre is a stack that runs CUDA threads
 // one after another; a thread that waits keeps its fibre until it is resumed.
-#include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "runtime.h"
-#if !defined(__x86_64__) && !defined(__aarch64__)
+// KE_UCONTEXT selects the portable switch, for tests of it.
+#if (!defined(__x86_64__) && !defined(__aarch64__)) || defined(KE_UCONTEXT)
+#undef KE_UCONTEXT
+#define KE_UCONTEXT 1
 #include <ucontext.h>
 #endif
 
@@ -24,7 +27,19 @@ char* stack_low(int fibre) { return slots + fibre * kSlot + kPage; }
 }  // namespace
 
 // The switch saves what a called function must preserve and swaps stacks.
-#if defined(__x86_64__)
+#if KE_UCONTEXT  // Slower, but the C library knows how.
+
+static ucontext_t contexts[kMaxThreads], scheduler_context;
+
+static void first_frame(int fibre) {
+  getcontext(&contexts[fibre]);
+  contexts[fibre].uc_stack.ss_sp = stack_low(fibre);
+  contexts[fibre].uc_stack.ss_size = kStackBytes;
+  contexts[fibre].uc_link = nullptr;
+  makecontext(&contexts[fibre], fibre_entry, 0);
+}
+
+#elif defined(__x86_64__)
 
 extern "C" void ke_switch(void** save, void* load);
 asm(R"(
@@ -62,7 +77,7 @@ static void first_frame(int fibre) {
   saved[fibre] = top;
 }
 
-#elif defined(__aarch64__)
+#else  // aarch64
 
 extern "C" void ke_switch(void** save, void* load);
 asm(R"(
@@ -111,49 +126,39 @@ static void first_frame(int fibre) {
   saved[fibre] = top;
 }
 
-#else  // Any other processor: slower, but the C library knows how.
-
-static ucontext_t contexts[kMaxThreads], scheduler_context;
-
-static void first_frame(int fibre) {
-  getcontext(&contexts[fibre]);
-  contexts[fibre].uc_stack.ss_sp = stack_low(fibre);
-  contexts[fibre].uc_stack.ss_size = kStackBytes;
-  contexts[fibre].uc_link = nullptr;
-  makecontext(&contexts[fibre], fibre_entry, 0);
-}
-
 #endif
 
 void fibres_init(void (*entry)()) {
   fibre_entry = entry;
   slots = (char*)mmap(nullptr, kSlot * kMaxThreads, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (slots == (char*)MAP_FAILED) abort();
+  if (slots == (char*)MAP_FAILED) _exit(4);
 }
 
 void fibre_resume(int fibre) {
   if (!started[fibre]) {
     if (mprotect(stack_low(fibre), kStackBytes, PROT_READ | PROT_WRITE))
-      abort();
+      _exit(4);
     first_frame(fibre);
     started[fibre] = true;
   }
-#if defined(__x86_64__) || defined(__aarch64__)
-  ke_switch(&scheduler, saved[fibre]);
-#else
+#if KE_UCONTEXT
   swapcontext(&scheduler_context, &contexts[fibre]);
+#else
+  ke_switch(&scheduler, saved[fibre]);
 #endif
 }
 
 void fibre_suspend() {
   int fibre = current->fibre;
-#if defined(__x86_64__) || defined(__aarch64__)
-  ke_switch(&saved[fibre], scheduler);
-#else
+#if KE_UCONTEXT
   swapcontext(&contexts[fibre], &scheduler_context);
+#else
+  ke_switch(&saved[fibre], scheduler);
 #endif
 }
+
+char* fibre_stack(int fibre) { return stack_low(fibre); }
 
 int fibre_of_stack(const void* address) {
   size_t offset = (const char*)address - slots;

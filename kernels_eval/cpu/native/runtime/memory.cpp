@@ -1,580 +1,354 @@
-// Every load and store of a candidate is checked here, one call each
-// (-fsanitize=kernel-address with calls, and this file instead of libasan).
+// Every load and store of a candidate is checked here, one call each: the
+// compiler instruments it as for a thread sanitizer (-fsanitize=thread), and
+// this file takes that library's place. (An address sanitizer's
+// instrumentation would not do: it leaves out the store of `x += 1`, whose load
+// it has checked.)
 //
 // Four questions about an access: is it inside of a buffer, a shared variable,
 // the thread's own stack or the module? Is it aligned? Was the memory ever
-// written? Does it race with another thread? The last two need a Cell for each
-// four bytes: who wrote it last and who read it last, and when. "When" is an
-// interval (see runtime.h) and, inside a warp, the count of warp meetings.
-#include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
+// written? Does it race with another thread (order.h)?
 #include <sys/mman.h>
 
-#include "runtime.h"
-
-struct ke_shared_variable {  // as in device.h
-  const char* name;
-  size_t bytes, align, element_bytes;
-  int line;
-  void* address;
-  uint64_t block_serial;
-};
+#include "regions.h"
 
 extern "C" {
-uint64_t ke_block_serial = 1;
+alignas(1024) char ke_dynamic_arena[ke::kDynamicSharedBytes];
 }
 
 namespace ke {
 
-uint32_t interval = 1, launch_first_interval = 1, block_first_interval = 1;
-uint16_t warp_syncs[kMaxThreads / kWarp];
-uint64_t num_accesses, access_limit = ~0ull;
+uint64_t num_accesses, access_limit = ~0ull, next_event = ~0ull;
 uint32_t static_shared_limit = 48 * 1024, most_shared_bytes;
+Region regions[kMaxRegions];
+int num_regions;
+char* own_stack;
 
 namespace {
 
-// ---- cells
-
-struct Stamp {
-  uint32_t interval;
-  uint16_t id;    // linear thread, or kMany
-  uint16_t sync;  // warp_syncs of that thread's warp
-};
-struct Cell {
-  Stamp write, read;
-  uint8_t write_mask, read_mask;  // which of the four bytes
-  uint8_t write_atomic, read_many_warp;
-};
-static_assert(sizeof(Cell) == 20, "five words a cell");
-constexpr uint16_t kMany = 0xffff, kManyInWarp = 0xfffe;
-
-Stamp now() { return {interval, current->id, warp_syncs[current->id / kWarp]}; }
-
-bool same_block(const Stamp& s) { return s.interval >= block_first_interval; }
-
-// What lies before these intervals does not matter to an access: memory
-// written earlier counts as never written, and earlier accesses are ordered.
-// Shared memory starts anew with each block, global memory with each case, and
-// launches follow one another.
-struct Since {
-  uint32_t valid, ordered;
-};
-
-// Is the access stamped `s` unordered with one by the current thread now?
-bool unordered(const Stamp& s, uint8_t many_warp, Since since) {
-  if (s.interval < since.ordered) return false;
-  if (!same_block(s)) return true;
-  if (s.interval != interval) return false;
-  if (s.id == kMany) return true;
-  unsigned warp = s.id == kManyInWarp ? many_warp : s.id / kWarp;
-  if (s.id == current->id) return false;
-  if (warp != current->id / kWarp) return true;
-  return s.sync == warp_syncs[warp];
-}
-
-// ---- fences between blocks
-//
-// The one ordering between blocks that CUDA programs use: write, fence, atomic
-// in one block; atomic, read in another (the "last block" reduction).
-
-constexpr unsigned kBlockLog = 1 << 16;
-uint32_t block_started[kBlockLog], block_fenced[kBlockLog];
-unsigned num_blocks;
-bool block_did_atomic;
-
-bool released(uint32_t when) {
-  unsigned low = 0, high = num_blocks < kBlockLog ? num_blocks : kBlockLog;
-  while (high - low > 1) {
-    unsigned middle = (low + high) / 2;
-    (block_started[middle] <= when ? low : high) = middle;
-  }
-  return high > low && block_fenced[low] >= when;
-}
-
-bool ordered_by_fence(const Stamp& s) {
-  return !same_block(s) && block_did_atomic && released(s.interval);
-}
-
-// ---- regions
-
-struct Region {
-  char* base;
-  size_t bytes;
-  const Buffer* buffer;
-  Cell* cells;
-};
-constexpr int kMaxRegions = 64;
-Region regions[kMaxRegions];
-int num_regions;
-uint32_t case_first_interval;
-char* shadow;  // one Cell for each four bytes of the mapping
 char* map_base;
-size_t map_bytes;
-
-struct Module {
-  const char* base;
-  size_t bytes;
-  bool writable;
-};
-Module modules[16];
+Cell* map_words;
+Cell* map_byte_cells;
+constexpr int kMaxBuffers = 64, kMaxModules = 16;
+Region modules[kMaxModules];
 int num_modules;
+int num_base_regions;  // without shared variables
+uint32_t case_first_interval, launch_first_interval;
+uint64_t block_serial;
+size_t static_shared_bytes, dynamic_bytes;
 
-constexpr size_t kSharedBytes = 512 * 1024;  // limits, gaps and dynamic
-constexpr size_t kSharedGap = 64;
-struct SharedVariable {
-  char* base;
-  size_t bytes, element_bytes;
-  const char* name;
-};
-alignas(1024) char shared_arena[kSharedBytes];
-Cell shared_cells[kSharedBytes / 4];
-SharedVariable shared_variables[64];
-int num_shared;
-size_t shared_used, shared_static_bytes;
-size_t dynamic_bytes;
-constexpr size_t kDynamicOffset = 256 * 1024;
+// Shared variables get their cells once, from here.
+constexpr size_t kSharedCells = 4 << 20;
+Cell* shared_cells;
+size_t shared_cells_used;
 
-// ---- names for messages
+// Pages appear when they are written to, so that size costs nothing.
+Cell* new_cells(size_t count) {
+  void* p = mmap(nullptr, count * sizeof(Cell), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED)
+    fault(kLoadFailed, nullptr, -1,
+          "no memory for the records of %zu bytes of variables", count);
+  return (Cell*)p;
+}
 
-void describe_time(char* out, size_t size, const Stamp& s) {
-  if (!same_block(s)) {
-    snprintf(out, size, "a thread of another block");
-  } else if (s.id == kMany || s.id == kManyInWarp) {
-    snprintf(out, size, "other threads of the block");
+Since since(Scope scope) {
+  switch (scope) {
+    case kBuffer:
+      return {case_first_interval, launch_first_interval};
+    case kGlobal:  // starts as zeros, or as its initialiser says
+      return {0, launch_first_interval};
+    default:
+      return {block_first_interval, block_first_interval};
+  }
+}
+
+// ---- one access
+
+inline void touch_cell(Cell& c, char* address, unsigned bytes,
+                       const Access& a) {
+  if (a.kind == kLoad) {
+    read_cell(c, address, a);
   } else {
-    describe_thread(out, size, &threads[s.id]);
+    // An atomic reads too: never-written memory is as bad there.
+    if (a.kind == kAtomic && c.write.interval < a.since.valid)
+      uninitialized(address, a.is_shared, a.pc);
+    write_cell(c, address, bytes, a);
   }
 }
 
-struct Place {
-  char text[160];
-};
-
-Place describe_place(const char* address) {
-  Place p;
-  for (int i = 0; i < num_regions; i++) {
-    const Region& r = regions[i];
-    if ((size_t)(address - r.base) < r.bytes) {
-      snprintf(p.text, sizeof p.text, "%s[%zu]", r.buffer->name,
-               (size_t)(address - r.base) / r.buffer->item_bytes);
-      return p;
-    }
+__attribute__((noinline)) void touch_bytes(const Region& r, size_t offset,
+                                           unsigned bytes, const Access& a) {
+  Cell& word = r.words[offset / 4];
+  Cell* cells = r.byte_cells + offset / 4 * 4;
+  if (!word.is_split) {
+    for (int i = 0; i < 4; i++) cells[i] = word;
+    word.is_split = 1;
   }
-  for (int i = 0; i < num_shared; i++) {
-    const SharedVariable& v = shared_variables[i];
-    if ((size_t)(address - v.base) < v.bytes) {
-      if (v.bytes == v.element_bytes)
-        snprintf(p.text, sizeof p.text, "shared %s", v.name);
-      else
-        snprintf(p.text, sizeof p.text, "shared %s[%zu]", v.name,
-                 (size_t)(address - v.base) / v.element_bytes);
-      return p;
-    }
-  }
-  snprintf(p.text, sizeof p.text, "a global variable");
-  return p;
+  for (unsigned i = 0; i < bytes; i++)
+    touch_cell(cells[offset % 4 + i], r.base + offset + i, 1, a);
 }
 
-// ---- writes that may turn out harmless
-//
-// Threads that store the value already there do not race in any way that can
-// show. The check runs before the store, so the verdict waits for the next
-// check of the same fibre.
-
-struct Pending {
-  char* address;
-  unsigned bytes;
-  char old_value[16];
-  void* pc;
-  char text[384];
-} pending;
-
-void suspect(char* address, unsigned bytes, void* pc, const char* verb,
-             const Stamp& other) {
-  if (pending.address) return;
-  char who[64];
-  describe_time(who, sizeof who, other);
-  Place place = describe_place(address);
-  pending.address = address;
-  pending.bytes = bytes < 16 ? bytes : 16;
-  pending.pc = pc;
-  memcpy(pending.old_value, address, pending.bytes);
-  snprintf(pending.text, sizeof pending.text,
-           "data race: writes %s, which %s has %s with nothing in between "
-           "that orders the two",
-           place.text, who, verb);
-}
-
-[[noreturn]] void race_on_read(const char* address, void* pc,
-                               const Stamp& other) {
-  char who[64];
-  describe_time(who, sizeof who, other);
-  Place place = describe_place(address);
-  fault(kDataRace, pc, -1,
-        "data race: reads %s, which %s has written with nothing in between "
-        "that orders the two",
-        place.text, who);
-}
-
-[[noreturn]] void uninitialized(const char* address, void* pc) {
-  Place place = describe_place(address);
-  fault(kUninitialized, pc, -1, "reads %s before anything was written there",
-        place.text);
-}
-
-// ---- one access to one cell
-
-void note_read(Cell& c, uint8_t mask) {
-  Stamp me = now();
-  if (c.read.interval != me.interval || c.read_mask == 0) {
-    c.read = me;
-    c.read_mask = mask;
-    return;
-  }
-  c.read_mask |= mask;
-  if (c.read.id == me.id) {
-    c.read.sync = me.sync;
-    return;
-  }
-  unsigned warp = me.id / kWarp;
-  unsigned before = c.read.id == kMany         ? kMany
-                    : c.read.id == kManyInWarp ? c.read_many_warp
-                                               : c.read.id / kWarp;
-  if (before == warp) {
-    c.read.id = kManyInWarp;
-    c.read_many_warp = (uint8_t)warp;
-    c.read.sync = me.sync;
-  } else {
-    c.read.id = kMany;
-  }
-}
-
-void read_cell(Cell& c, uint8_t mask, const char* address, void* pc,
-               Since since) {
-  if (c.write.interval < since.valid) {
-    uninitialized(address, pc);
-  } else if ((c.write_mask & mask) && !c.write_atomic &&
-             unordered(c.write, 0, since)) {
-    if (!ordered_by_fence(c.write)) race_on_read(address, pc, c.write);
-  }
-  note_read(c, mask);
-}
-
-void write_cell(Cell& c, uint8_t mask, char* address, unsigned bytes, void* pc,
-                bool atomic, Since since) {
-  bool both_atomic = atomic && c.write_atomic;
-  if (c.write.interval && (c.write_mask & mask) && !both_atomic &&
-      unordered(c.write, 0, since)) {
-    if (!ordered_by_fence(c.write))
-      suspect(address, bytes, pc, "written", c.write);
-  } else if (!atomic && c.read.interval && (c.read_mask & mask) &&
-             unordered(c.read, c.read_many_warp, since)) {
-    if (!ordered_by_fence(c.read)) suspect(address, bytes, pc, "read", c.read);
-  }
-  Stamp me = now();
-  if (c.write.interval == me.interval && c.write.id == me.id)
-    mask |= c.write_mask;
-  c.write = me;
-  c.write_mask = mask;
-  c.write_atomic = atomic;
-}
-
-// ---- dispatch
-
-enum Kind { kLoad, kStore, kAtomic };
-
-void touch(Cell* cells, size_t offset, char* address, unsigned bytes, Kind kind,
-           void* pc, Since since) {
-  size_t end = offset + bytes;
-  while (offset < end) {
-    unsigned lane = offset & 3, here = 4 - lane;
-    if (here > end - offset) here = (unsigned)(end - offset);
-    uint8_t mask = (uint8_t)(((1u << here) - 1) << lane);
-    Cell& c = cells[offset >> 2];
-    if (kind == kLoad)
-      read_cell(c, mask, address, pc, since);
-    else if (kind == kStore)
-      write_cell(c, mask, address, here, pc, false, since);
-    else {
-      // An atomic reads too: never-written memory is as bad there.
-      if (c.write.interval < since.valid) uninitialized(address, pc);
-      write_cell(c, mask, address, here, pc, true, since);
-    }
+inline void touch(const Region& r, size_t offset, size_t bytes,
+                  const Access& a) {
+  while (bytes) {
+    unsigned here = 4 - (unsigned)(offset % 4);
+    if (here > bytes) here = (unsigned)bytes;
+    Cell& c = r.words[offset / 4];
+    if (here == 4 && !c.is_split)
+      touch_cell(c, r.base + offset, 4, a);
+    else
+      touch_bytes(r, offset, here, a);
     offset += here;
-    address += here;
+    bytes -= here;
   }
 }
 
-const char* verb_of(Kind kind) {
-  return kind == kLoad ? "reads" : kind == kStore ? "writes" : "updates";
+// Each place in the code touches one region most of the time.
+constexpr unsigned kSites = 1024;
+uint8_t region_of_site[kSites];
+unsigned site_of(void* pc) {
+  size_t x = (size_t)pc;
+  return (unsigned)(x ^ x >> 10) % kSites;
 }
 
-[[noreturn]] void out_of_bounds(const char* address, unsigned bytes, Kind kind,
-                                void* pc) {
-  // Blame the nearest buffer if the address lies in the gap round it.
-  constexpr size_t kNear = 1 << 16;
+bool contains(const Region& r, const char* address, size_t bytes) {
+  size_t offset = (size_t)(address - r.base);
+  return offset < r.bytes && bytes <= r.bytes - offset;
+}
+
+const Region* find(char* address, size_t bytes, Kind kind, void* pc) {
   for (int i = 0; i < num_regions; i++) {
-    const Region& r = regions[i];
-    ptrdiff_t offset = address - r.base;
-    if (offset >= -(ptrdiff_t)kNear && offset < (ptrdiff_t)(r.bytes + kNear)) {
-      ptrdiff_t item = r.buffer->item_bytes;
-      ptrdiff_t index =
-          offset >= 0 ? offset / item : -((-offset + item - 1) / item);
-      fault(kOutOfBounds, pc, -1,
-            "out of bounds: %s %s[%td], but %s has %zu elements", verb_of(kind),
-            r.buffer->name, index, r.buffer->name, r.bytes / (size_t)item);
-    }
+    if ((size_t)(address - regions[i].base) >= regions[i].bytes) continue;
+    if (!contains(regions[i], address, bytes))
+      out_of_bounds(regions[i].base + regions[i].bytes, (unsigned)bytes, kind,
+                    pc);
+    region_of_site[site_of(pc)] = (uint8_t)i;
+    return &regions[i];
   }
-  fault(kOutOfBounds, pc, -1,
-        "out of bounds: %s %u bytes at address 0x%zx, far outside of every "
-        "buffer",
-        verb_of(kind), bytes, (size_t)address);
-}
-
-[[noreturn]] void shared_out_of_bounds(const char* address, Kind kind,
-                                       void* pc) {
-  if (address >= shared_arena + kDynamicOffset)
-    fault(kOutOfBounds, pc, -1,
-          "out of bounds: %s dynamic shared memory at byte %zu, but the launch "
-          "gives smem=%zu bytes",
-          verb_of(kind), (size_t)(address - shared_arena) - kDynamicOffset,
-          dynamic_bytes);
-  const SharedVariable* nearest = nullptr;
-  for (int i = 0; i < num_shared; i++)
-    if (shared_variables[i].base <= address) nearest = &shared_variables[i];
-  if (nearest)
-    fault(kOutOfBounds, pc, -1,
-          "out of bounds: %s shared %s[%zu], but %s has %zu elements",
-          verb_of(kind), nearest->name,
-          (size_t)(address - nearest->base) / nearest->element_bytes,
-          nearest->name, nearest->bytes / nearest->element_bytes);
-  fault(kOutOfBounds, pc, -1, "out of bounds: %s shared memory", verb_of(kind));
-}
-
-bool check_shared(char* address, unsigned bytes, Kind kind, void* pc) {
-  size_t offset = (size_t)(address - shared_arena);
-  if (offset >= kSharedBytes) return false;
-  bool inside = false;
-  if (offset >= kDynamicOffset) {
-    inside = offset - kDynamicOffset + bytes <= dynamic_bytes;
-  } else {
-    static int last;
-    for (int k = -1; k < num_shared && !inside; k++) {
-      int i = k < 0 ? last : k;
-      if (i >= num_shared) continue;
-      const SharedVariable& v = shared_variables[i];
-      if ((size_t)(address - v.base) + bytes <= v.bytes &&
-          (size_t)(address - v.base) < v.bytes) {
-        inside = true;
-        last = i;
-      }
-    }
+  // Shared variables lie among the module's data, with gaps round them.
+  for (int i = num_base_regions; i < num_regions; i++)
+    if ((size_t)(address - regions[i].base + kSharedGap) <
+        regions[i].bytes + 2 * kSharedGap)
+      out_of_bounds(address, (unsigned)bytes, kind, pc);
+  for (int i = 0; i < num_modules; i++) {
+    if (!contains(modules[i], address, bytes)) continue;
+    if (modules[i].read_only && kind != kLoad)
+      fault(kOutOfBounds, pc, -1, "writes to %s, which is a constant",
+            name_of_place(address).text);
+    return &modules[i];
   }
-  if (!inside) shared_out_of_bounds(address, kind, pc);
-  touch(shared_cells, offset, address, bytes, kind, pc,
-        {block_first_interval, block_first_interval});
-  return true;
+  out_of_bounds(address, (unsigned)bytes, kind, pc);
 }
 
-[[noreturn]] void misaligned(const char* address, unsigned bytes, Kind kind,
-                             void* pc) {
-  Place place = describe_place(address);
-  fault(kMisaligned, pc, -1,
-        "misaligned: %s %u bytes at %s, an address that is not a multiple of "
-        "%u",
-        verb_of(kind), bytes, place.text, bytes);
-}
-
-void check(char* address, unsigned bytes, Kind kind, void* pc) {
+inline void check(char* address, size_t bytes, Kind kind, bool is_volatile,
+                  void* pc) {
   if (!current) return;  // constructors of the module, before any launch
-  settle_pending();
-  if (++num_accesses > access_limit)
-    fault(kAccessLimit, pc, -1,
-          "more than %llu memory accesses: the kernel does not end",
-          (unsigned long long)access_limit);
-  // Powers of two up to 16 are single accesses of the device.
-  bool power = (bytes & (bytes - 1)) == 0 && bytes <= 16;
-  if (power && ((size_t)address & (bytes - 1)))
-    misaligned(address, bytes, kind, pc);
-  if (check_shared(address, bytes, kind, pc)) return;
-  static int last;
-  for (int k = -1; k < num_regions; k++) {
-    int i = k < 0 ? last : k;
-    if (i >= num_regions) continue;
-    const Region& r = regions[i];
-    size_t offset = (size_t)(address - r.base);
-    if (offset >= r.bytes) continue;
-    if (bytes > r.bytes - offset)
-      out_of_bounds(r.base + r.bytes, bytes, kind, pc);
-    last = i;
-    if (kind != kLoad && r.buffer->role == kInput)
-      fault(kInputModified, pc, -1, "writes to %s[%zu], which is an input",
-            r.buffer->name, offset / r.buffer->item_bytes);
-    // An input is never written, so there is nothing else to go wrong.
-    if (r.buffer->role != kInput)
-      touch(r.cells, offset, address, bytes, kind, pc,
-            {case_first_interval, launch_first_interval});
+  if (num_suspects) settle_suspicion_before(kind);
+  if (++num_accesses >= next_event) schedule_event(pc);
+  if ((size_t)(address - own_stack) < kStackBytes) return;
+  const Region* r = &regions[region_of_site[site_of(pc)]];
+  if (!contains(*r, address, bytes)) r = find(address, bytes, kind, pc);
+  if (r->read_only) {
+    if (kind != kLoad && r->buffer)
+      fault(kInputModified, pc, -1, "writes to %s, which is an input",
+            name_of_place(address).text);
     return;
   }
-  int fibre = fibre_of_stack(address);
-  if (fibre >= 0) {
-    if (fibre == current->fibre) return;
-    fault(kOutOfBounds, pc, -1,
-          "out of bounds: %s the local memory of another thread",
-          verb_of(kind));
-  }
-  for (int i = 0; i < num_modules; i++)
-    if ((size_t)(address - modules[i].base) < modules[i].bytes &&
-        (kind == kLoad || modules[i].writable))
-      return;
-  out_of_bounds(address, bytes, kind, pc);
+  if (is_volatile && kind == kLoad) note_volatile_read();
+  touch(*r, (size_t)(address - r->base), bytes,
+        {kind, is_volatile, r->scope == kShared || r->scope == kDynamicShared,
+         since(r->scope), pc});
+}
+
+// A power of two up to 16 is a single access of the device.
+template <unsigned kBytes>
+inline void check_aligned(void* address, Kind kind, bool is_volatile,
+                          void* pc) {
+  if ((size_t)address % kBytes && current)
+    misaligned((char*)address, kBytes, kind, pc);
+  check((char*)address, kBytes, kind, is_volatile, pc);
 }
 
 }  // namespace
 
-void settle_pending() {
-  if (!pending.address) return;
-  bool changed = memcmp(pending.old_value, pending.address, pending.bytes) != 0;
-  pending.address = nullptr;
-  if (changed) fault(kDataRace, pending.pc, -1, "%s", pending.text);
+// ---- what happens when
+
+void schedule_event(void* pc) {
+  if (num_accesses >= access_limit)
+    fault(kAccessLimit, pc, -1,
+          "more than %llu memory accesses: the kernel does not end",
+          (unsigned long long)access_limit);
+  let_others_run();
 }
 
-void check_atomic(void* address, unsigned bytes, void* pc) {
-  check((char*)address, bytes, kAtomic, pc);
-  block_did_atomic = true;
+void check_atomic(void* address, unsigned bytes, bool is_swap, void* pc) {
+  Kind kind = is_swap ? kSwap : kAtomic;
+  if ((size_t)address % bytes) misaligned((char*)address, bytes, kind, pc);
+  check((char*)address, bytes, kind, false, pc);
+  note_atomic();
 }
 
 void memory_init(char* mapping, uint64_t mapping_bytes) {
   map_base = mapping;
-  map_bytes = mapping_bytes;
-  size_t bytes = mapping_bytes / 4 * sizeof(Cell);
-  shadow = (char*)mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (shadow == (char*)MAP_FAILED)
-    fault(kLoadFailed, nullptr, -1, "no memory for %zu bytes of shadow", bytes);
-}
-
-void memory_begin_case(const Buffer* buffers, unsigned num_buffers) {
-  num_regions = 0;
-  case_first_interval = ++interval;
-  for (unsigned i = 0; i < num_buffers && i < kMaxRegions; i++) {
-    const Buffer& b = buffers[i];
-    regions[num_regions++] = {map_base + b.offset, b.bytes, &b,
-                              (Cell*)shadow + b.offset / 4};
-  }
-}
-
-void memory_begin_launch(unsigned bytes) {
-  launch_first_interval = ++interval;
-  dynamic_bytes = bytes;
-  num_blocks = 0;
-}
-
-void memory_begin_block() {
-  block_first_interval = ++interval;
-  ke_block_serial++;
-  if (num_blocks < kBlockLog) {
-    block_started[num_blocks] = interval;
-    block_fenced[num_blocks] = 0;
-  }
-  num_blocks++;
-  block_did_atomic = false;
-  memset(warp_syncs, 0, sizeof warp_syncs);
-  num_shared = 0;
-  shared_used = shared_static_bytes = 0;
-  // Shared memory is never fresh on a device: it starts as NaN here.
-  if (dynamic_bytes) memset(shared_arena + kDynamicOffset, 0xff, dynamic_bytes);
-}
-
-void memory_end_block() {
-  if (shared_static_bytes > most_shared_bytes)
-    most_shared_bytes = (uint32_t)shared_static_bytes;
+  map_words = new_cells(mapping_bytes / 4);
+  map_byte_cells = new_cells(mapping_bytes);
+  shared_cells = new_cells(kSharedCells);
 }
 
 void memory_add_module(const char* base, size_t bytes, bool writable) {
-  if (num_modules < 16) modules[num_modules++] = {base, bytes, writable};
+  if (num_modules == kMaxModules || !bytes) return;
+  size_t skip = (size_t)base % 4;  // cells count from a multiple of four
+  base -= skip;
+  bytes += skip;
+  Region& r = modules[num_modules++];
+  r = {};
+  r.base = const_cast<char*>(base);
+  r.bytes = bytes;
+  r.scope = kGlobal;
+  r.read_only = !writable;
+  if (writable) {
+    r.words = new_cells(bytes / 4 + 1);
+    r.byte_cells = new_cells(bytes + 4);
+  }
+}
+
+void memory_begin_case(const Buffer* buffers, unsigned num_buffers) {
+  next_interval();
+  case_first_interval = interval;
+  num_regions = 0;
+  for (unsigned i = 0; i < num_buffers && i < kMaxBuffers; i++) {
+    const Buffer& b = buffers[i];
+    regions[num_regions++] = {map_base + b.offset,
+                              b.bytes,
+                              map_words + b.offset / 4,
+                              map_byte_cells + b.offset,
+                              kBuffer,
+                              b.role == kInput,
+                              &b,
+                              nullptr};
+  }
+  // Dynamic shared memory: the launch says how much.
+  regions[num_regions++] = {
+      ke_dynamic_arena, 0,
+      shared_cells,     shared_cells + kDynamicSharedBytes / 4,
+      kDynamicShared,   false,
+      nullptr,          nullptr};
+  shared_cells_used =
+      shared_cells_used ? shared_cells_used : kDynamicSharedBytes / 4 * 5;
+  num_base_regions = num_regions;
+}
+
+void memory_begin_launch(unsigned bytes) {
+  order_begin_launch();
+  launch_first_interval = interval;
+  dynamic_bytes = bytes < kDynamicSharedBytes ? bytes : kDynamicSharedBytes;
+  regions[num_base_regions - 1].bytes = dynamic_bytes;
+}
+
+void memory_begin_block() {
+  order_begin_block();
+  block_serial++;
+  static_shared_bytes = 0;
+  for (int i = num_base_regions; i < num_regions; i++) regions[i].bytes = 0;
+  num_regions = num_base_regions;
+  // Shared memory is never fresh on a device: it starts as NaN here.
+  if (dynamic_bytes) memset(ke_dynamic_arena, 0xff, dynamic_bytes);
+}
+
+void memory_end_block() {
+  if (static_shared_bytes > most_shared_bytes)
+    most_shared_bytes = (uint32_t)static_shared_bytes;
 }
 
 extern "C" {
 
-void* ke_dynamic_shared() { return shared_arena + kDynamicOffset; }
-
-// First use of a shared variable in this block: give it a place.
-void* ke_shared_slow(ke_shared_variable* v) {
-  size_t align = v->align < 16 ? 16 : v->align;
-  size_t base = (shared_used + align - 1) / align * align;
-  shared_static_bytes += v->bytes;
-  if (shared_static_bytes > static_shared_limit ||
-      base + v->bytes + kSharedGap > kDynamicOffset || num_shared == 64)
+// A thread comes to the declaration of a shared variable. The first one of the
+// block makes it known.
+void ke_enter_shared(ke_shared_record* v) {
+  if (v->block_serial == block_serial) return;
+  v->block_serial = block_serial;
+  static_shared_bytes += v->bytes;
+  size_t words = (v->bytes + 3) / 4;
+  bool has_room = v->cells || shared_cells_used + 5 * words <= kSharedCells;
+  if (static_shared_bytes > static_shared_limit || !has_room ||
+      num_regions == kMaxRegions)
     fault(kSharedLimit, nullptr, v->line,
           "the kernel uses too much shared data (%zu bytes with %s, %u max)",
-          shared_static_bytes, v->name, static_shared_limit);
-  v->address = shared_arena + base;
-  v->block_serial = ke_block_serial;
+          static_shared_bytes, v->name, static_shared_limit);
+  if (!v->cells) {
+    v->cells = shared_cells + shared_cells_used;
+    shared_cells_used += 5 * words;
+  }
+  Cell* cells = (Cell*)v->cells;
+  regions[num_regions++] = {(char*)v->address, v->bytes, cells,   cells + words,
+                            kShared,           false,    nullptr, v};
   memset(v->address, 0xff, v->bytes);
-  shared_used = base + v->bytes + kSharedGap;
-  shared_variables[num_shared++] = {(char*)v->address, v->bytes,
-                                    v->element_bytes, v->name};
-  return v->address;
 }
 
-void ke_fence(int scope) {
-  if (scope && num_blocks && num_blocks <= kBlockLog)
-    block_fenced[num_blocks - 1] = interval;
+void ke_fence(int scope) { note_fence(scope != 0); }
+
+// Ranges: copies of large objects, memcpy and memset.
+static void check_range(const void* address, size_t bytes, Kind kind,
+                        void* pc) {
+  if (bytes) check((char*)const_cast<void*>(address), bytes, kind, false, pc);
 }
 
-void* ke_memcpy(void* to, const void* from, size_t bytes) {
-  void* pc = __builtin_return_address(0);
-  char *t = (char*)to, *f = (char*)from;
-  for (size_t i = 0; i < bytes; i++) {
-    check(f + i, 1, kLoad, pc);
-    check(t + i, 1, kStore, pc);
-    t[i] = f[i];
-  }
-  return to;
-}
-
-void* ke_memset(void* to, int value, size_t bytes) {
-  void* pc = __builtin_return_address(0);
-  for (size_t i = 0; i < bytes; i++) {
-    check((char*)to + i, 1, kStore, pc);
-    ((char*)to)[i] = (char)value;
-  }
-  return to;
-}
-
-// Copies that the compiler itself asks for (large aggregates): the linker sends
-// them here (--wrap), since a candidate has no C library.
+// The linker sends a candidate's calls of the C functions here (--wrap),
+// including those that the compiler makes of large assignments.
 void* __wrap_memcpy(void* to, const void* from, size_t bytes) {
+  void* pc = __builtin_return_address(0);
+  check_range(from, bytes, kLoad, pc);
+  check_range(to, bytes, kStore, pc);
   return memcpy(to, from, bytes);
 }
 void* __wrap_memmove(void* to, const void* from, size_t bytes) {
+  void* pc = __builtin_return_address(0);
+  check_range(from, bytes, kLoad, pc);
+  check_range(to, bytes, kStore, pc);
   return memmove(to, from, bytes);
 }
 void* __wrap_memset(void* to, int value, size_t bytes) {
+  check_range(to, bytes, kStore, __builtin_return_address(0));
   return memset(to, value, bytes);
 }
 
-// The compiler calls these before each access.
-#define KE_CHECK(n)                                          \
-  void __asan_load##n(void* p) {                             \
-    check((char*)p, n, kLoad, __builtin_return_address(0));  \
-  }                                                          \
-  void __asan_store##n(void* p) {                            \
-    check((char*)p, n, kStore, __builtin_return_address(0)); \
+// What the compiler calls before each access. "unaligned": a packed member,
+// say, of which the device would load the bytes.
+#define KE_CALL(name, n, kind, is_volatile)                              \
+  void __tsan_##name##n(void* p) {                                       \
+    check_aligned<n>(p, kind, is_volatile, __builtin_return_address(0)); \
+  }                                                                      \
+  void __tsan_unaligned_##name##n(void* p) {                             \
+    check((char*)p, n, kind, is_volatile, __builtin_return_address(0));  \
   }
-KE_CHECK(1)
-KE_CHECK(2)
-KE_CHECK(4) KE_CHECK(8) KE_CHECK(16)
-#undef KE_CHECK
-    void __asan_loadN(void* p, size_t bytes) {
-  check((char*)p, (unsigned)bytes, kLoad, __builtin_return_address(0));
+#define KE_CALLS(n)                      \
+  KE_CALL(read, n, kLoad, false)         \
+  KE_CALL(write, n, kStore, false)       \
+  KE_CALL(volatile_read, n, kLoad, true) \
+  KE_CALL(volatile_write, n, kStore, true)
+KE_CALLS(1)
+KE_CALLS(2)
+KE_CALLS(4)
+KE_CALLS(8)
+KE_CALLS(16)
+#undef KE_CALLS
+#undef KE_CALL
+
+void __tsan_read_range(void* p, size_t bytes) {
+  check_range(p, bytes, kLoad, __builtin_return_address(0));
 }
-void __asan_storeN(void* p, size_t bytes) {
-  check((char*)p, (unsigned)bytes, kStore, __builtin_return_address(0));
+void __tsan_write_range(void* p, size_t bytes) {
+  check_range(p, bytes, kStore, __builtin_return_address(0));
 }
-void __asan_handle_no_return() {}
+void __tsan_vptr_update(void** p, void*) {
+  check_range(p, sizeof *p, kStore, __builtin_return_address(0));
+}
+void __tsan_vptr_read(void** p) {
+  check_range(p, sizeof *p, kLoad, __builtin_return_address(0));
+}
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
 
 }  // extern "C"
 

@@ -61,6 +61,7 @@ enum Fault : uint32_t {
   kAccessLimit,
   kUnreachable,
   kLoadFailed,
+  kReservedName,
   kOtherSignal,
 };
 

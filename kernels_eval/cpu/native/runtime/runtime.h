@@ -12,23 +12,35 @@ struct uint3 {
 namespace ke {
 
 constexpr unsigned kMaxThreads = 1024, kWarp = 32;
+constexpr unsigned kMaxWarps = kMaxThreads / kWarp;
 
 // ---- threads of the current block (schedule.cpp)
 
-enum Wait : uint8_t { kIdle, kReady, kActive, kAtBarrier, kAtWarp, kDone };
+enum Wait : uint8_t {
+  kIdle,
+  kReady,
+  kActive,
+  kAtBarrier,
+  kAtWarp,
+  kAtActiveMask,
+  kDone
+};
 
 struct Thread {
   Wait wait;
   uint16_t id;  // linear within the block
   uint3 index;
   int fibre;
-  // Block barrier.
-  int line, op, predicate, count;
+  // Block barrier. `place` tells apart two barriers in one line.
+  int line, place, predicate, count;
   // Warp meeting.
   int warp_op, argument, width;
   unsigned mask;
   uint64_t value, result;
   void* pc;
+  // Intervals (below) of the last fence, of the last atomic after a fence in
+  // the same interval, and of the last atomic of any kind.
+  uint32_t fenced, released, acquired;
 };
 
 extern Thread threads[kMaxThreads];
@@ -37,7 +49,9 @@ extern unsigned num_threads;
 
 void make_ready(Thread* thread);
 void park(Wait why);  // returns when the scheduler resumes the thread
+void let_others_run();
 void run_block(void (*entry)(void**), void** arguments);
+bool answer_active_masks();  // warp.cpp; false if no thread asks
 
 // ---- fibres (fibre.cpp)
 
@@ -46,16 +60,12 @@ constexpr size_t kStackBytes = 256 * 1024;
 void fibres_init(void (*entry)());
 void fibre_resume(int fibre);  // from the scheduler
 void fibre_suspend();          // back to the scheduler
+char* fibre_stack(int fibre);  // its lowest address
 // Which fibre's stack or guard page holds the address, or -1.
 int fibre_of_stack(const void* address);
 int fibre_of_guard(const void* address);
 
 // ---- memory (memory.cpp)
-
-// Time as far as ordering goes: a new interval starts with each block and each
-// block barrier. Two accesses in different intervals of one block are ordered.
-extern uint32_t interval, launch_first_interval, block_first_interval;
-extern uint16_t warp_syncs[kMaxThreads / kWarp];
 
 void memory_init(char* mapping, uint64_t mapping_bytes);
 void memory_begin_case(const Buffer* buffers, unsigned num_buffers);
@@ -63,22 +73,37 @@ void memory_begin_launch(unsigned dynamic_shared_bytes);
 void memory_begin_block();
 void memory_end_block();
 void memory_add_module(const char* base, size_t bytes, bool writable);
-void check_atomic(void* address, unsigned bytes, void* pc);
-void settle_pending();
+extern char* own_stack;  // of the current thread
+void check_atomic(void* address, unsigned bytes, bool is_swap, void* pc);
 extern uint64_t num_accesses, access_limit;
+// The count of accesses at which something other than a check is due.
+extern uint64_t next_event;
+void schedule_event(void* pc);
 extern uint32_t static_shared_limit, most_shared_bytes;
+
+// ---- names for messages (place.cpp)
+
+struct Text {
+  char text[160];
+};
+Text name_of_place(const char* address);
+Text name_of_thread(const Thread* thread);
 
 // ---- faults (fault.cpp)
 
-void fault_init(Report* report, const char* module_base);
-void set_module_base(const char* base);
+void fault_init(Report* report);
+void set_module(const char* base, const char* code_start, const char* code_end);
 [[noreturn]] void fault(Fault kind, void* pc, int line, const char* format, ...)
     __attribute__((format(printf, 4, 5)));
-void describe_thread(char* out, size_t size, const Thread* thread);
 void handle_signals();
 extern char* printf_buffer;
 extern uint64_t printf_capacity;
 extern Report* report;
+
+// ---- the candidate's library (library.cpp)
+
+// Ends the process with a fault if the library holds what no device code holds.
+void examine_library(const char* path);
 
 }  // namespace ke
 

@@ -3,10 +3,7 @@
 //
 // A thread that never waits costs a function call: its fibre goes straight on
 // with the next thread. Only a thread that waits takes its stack out of use.
-#include <stdio.h>
-#include <string.h>
-
-#include "runtime.h"
+#include "order.h"
 
 uint3 threadIdx, blockIdx, blockDim, gridDim;
 
@@ -21,6 +18,11 @@ namespace {
 void (*kernel)(void**);
 void** kernel_arguments;
 unsigned next_thread, num_done;
+bool prefer_new;  // start another thread before resuming those that are ready
+
+// A thread that has made this many accesses lets the others run: it may wait
+// for one of them in a loop.
+constexpr uint64_t kSlice = 1 << 16;
 
 Thread* ready[kMaxThreads];
 unsigned ready_head, ready_count;
@@ -34,6 +36,10 @@ void become(Thread* thread) {
   current = thread;
   thread->wait = kActive;
   threadIdx = thread->index;
+  own_stack = fibre_stack(thread->fibre);
+  refresh_now();
+  next_event = num_accesses + kSlice;
+  if (next_event > access_limit) next_event = access_limit;
 }
 
 Thread* take_next(int fibre) {
@@ -50,7 +56,7 @@ Thread* take_next(int fibre) {
 void fibre_main() {
   for (;;) {
     kernel(kernel_arguments);
-    settle_pending();
+    settle_suspicion();
     current->wait = kDone;
     num_done++;
     if (ready_count == 0 && any_left()) {
@@ -64,23 +70,23 @@ void fibre_main() {
 
 [[noreturn]] void report_divergent_barrier(const Thread* waiting,
                                            const Thread* other) {
-  char a[64], b[64];
-  describe_thread(a, sizeof a, waiting);
-  describe_thread(b, sizeof b, other);
+  Text a = name_of_thread(waiting), b = name_of_thread(other);
   current = const_cast<Thread*>(waiting);
   if (other->wait == kDone)
     fault(kDivergentBarrier, nullptr, waiting->line,
-          "divergent __syncthreads(): %s waits, but %s has left the kernel", a,
-          b);
+          "divergent __syncthreads(): %s waits, but %s has left the kernel",
+          a.text, b.text);
   fault(kDivergentBarrier, nullptr, waiting->line,
-        "divergent __syncthreads(): %s waits here, but %s waits at line %d", a,
-        b, other->line);
+        "divergent __syncthreads(): %s waits here, but %s waits at %s line %d",
+        a.text, b.text,
+        other->line == waiting->line ? "another one in" : "the one in",
+        other->line);
 }
 
 [[noreturn]] void report_missing_lane(const Thread* waiting) {
   unsigned warp = waiting->id / kWarp;
-  char a[64];
-  describe_thread(a, sizeof a, waiting);
+  Text name = name_of_thread(waiting);
+  const char* a = name.text;
   current = const_cast<Thread*>(waiting);
   for (unsigned lane = 0; lane < kWarp; lane++) {
     unsigned id = warp * kWarp + lane;
@@ -115,12 +121,12 @@ void open_barrier() {
     if (threads[i].wait == kAtBarrier && !at_barrier) at_barrier = &threads[i];
   }
   for (unsigned i = 0; i < num_threads; i++)
-    if (threads[i].wait == kDone || threads[i].line != at_barrier->line)
+    if (threads[i].wait == kDone || threads[i].place != at_barrier->place)
       other = &threads[i];
   if (other) report_divergent_barrier(at_barrier, other);
   int count = 0;
   for (unsigned i = 0; i < num_threads; i++) count += threads[i].predicate;
-  interval++;
+  next_interval();
   for (unsigned i = 0; i < num_threads; i++) {
     threads[i].count = count;
     make_ready(&threads[i]);
@@ -135,8 +141,19 @@ void make_ready(Thread* thread) {
 }
 
 void park(Wait why) {
-  settle_pending();
+  settle_suspicion();
   current->wait = why;
+  fibre_suspend();
+}
+
+void let_others_run() {
+  prefer_new = any_left();
+  if (!prefer_new && ready_count == 0) {
+    become(current);  // nobody else: another slice
+    return;
+  }
+  settle_suspicion();
+  make_ready(current);
   fibre_suspend();
 }
 
@@ -153,17 +170,18 @@ void run_block(void (*entry)(void**), void** arguments) {
   for (unsigned i = 0; i < num_threads; i++) threads[i].wait = kIdle;
   memory_begin_block();
   while (num_done < num_threads) {
-    if (ready_count) {
+    if (ready_count && !(prefer_new && any_left())) {
       Thread* thread = ready[ready_head];
       ready_head = (ready_head + 1) % kMaxThreads;
       ready_count--;
       become(thread);
       fibre_resume(thread->fibre);
     } else if (any_left()) {
+      prefer_new = false;
       int fibre = num_idle ? idle[--num_idle] : num_fibres++;
       become(take_next(fibre));
       fibre_resume(fibre);
-    } else {
+    } else if (!answer_active_masks()) {
       open_barrier();
     }
   }
@@ -171,16 +189,20 @@ void run_block(void (*entry)(void**), void** arguments) {
   memory_end_block();
 }
 
-extern "C" void ke_sync_block(int line) {
+// `place` is a number of its own for each barrier of the text.
+extern "C" void ke_sync_block(int line, int place) {
   current->line = line;
+  current->place = place;
   current->predicate = 0;
   park(kAtBarrier);
 }
 
 // op: 0 count, 1 and, 2 or.
-extern "C" int ke_sync_block_reduce(int line, int op, int predicate) {
+extern "C" int ke_sync_block_reduce(int line, int place, int op,
+                                    int predicate) {
   Thread* me = current;
   me->line = line;
+  me->place = place;
   me->predicate = predicate;
   park(kAtBarrier);
   if (op == 0) return me->count;

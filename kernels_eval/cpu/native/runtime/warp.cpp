@@ -1,6 +1,6 @@
 // Warp meetings: shuffles, votes, matches, reductions and __syncwarp.
 #include "../device_ops.h"
-#include "runtime.h"
+#include "order.h"
 
 namespace ke {
 
@@ -23,16 +23,17 @@ uint64_t shuffle(const Thread* warp, unsigned members, unsigned lane) {
     case KE_SHFL_IDX:
       source = low + (me.argument & (width - 1));
       break;
+    // The device takes the low five bits of a distance.
     case KE_SHFL_UP:
-      source = (int)lane - me.argument;
+      source = (int)lane - (me.argument & 31);
       if (source < low) source = (int)lane;
       break;
     case KE_SHFL_DOWN:
-      source = (int)lane + me.argument;
+      source = (int)lane + (me.argument & 31);
       if (source >= low + width) source = (int)lane;
       break;
     default:  // KE_SHFL_XOR
-      source = (int)lane ^ me.argument;
+      source = (int)lane ^ (me.argument & 31);
       if (source >= low + width) source = (int)lane;
   }
   return members >> source & 1 ? warp[source].value : kNobody;
@@ -68,30 +69,30 @@ uint32_t reduce(const Thread* warp, unsigned members, int op) {
   return result;
 }
 
-uint64_t result_of(const Thread* warp, unsigned members, unsigned lane) {
-  const Thread& me = warp[lane];
-  unsigned equal = 0, yes = 0;
-  for (unsigned i = 0; i < kWarp; i++) {
-    if (!(members >> i & 1)) continue;
-    equal |= (unsigned)(warp[i].value == me.value) << i;
-    yes |= (unsigned)(warp[i].value != 0) << i;
+// Writes every member's result. Most operations have one for all.
+void finish(Thread* warp, unsigned members, int op) {
+  uint64_t shared_result = 0;
+  if (op == KE_BALLOT) {
+    for (unsigned i = 0; i < kWarp; i++)
+      if (members >> i & 1)
+        shared_result |= (uint64_t)(warp[i].value != 0) << i;
+  } else if (op >= KE_REDUCE_ADD) {
+    shared_result = reduce(warp, members, op);
   }
-  switch (me.warp_op) {
-    case KE_SYNC:
-      return 0;
-    case KE_BALLOT:
-      return yes;
-    case KE_MATCH_ANY:
-      return equal;
-    case KE_MATCH_ALL:
-      return equal == members ? members : 0;
-    case KE_SHFL_IDX:
-    case KE_SHFL_UP:
-    case KE_SHFL_DOWN:
-    case KE_SHFL_XOR:
-      return shuffle(warp, members, lane);
-    default:
-      return reduce(warp, members, me.warp_op);
+  for (unsigned lane = 0; lane < kWarp; lane++) {
+    if (!(members >> lane & 1)) continue;
+    uint64_t& result = warp[lane].result;
+    if (op >= KE_SHFL_IDX && op <= KE_SHFL_XOR) {
+      result = shuffle(warp, members, lane);
+    } else if (op == KE_MATCH_ANY || op == KE_MATCH_ALL) {
+      unsigned equal = 0;
+      for (unsigned i = 0; i < kWarp; i++)
+        if (members >> i & 1)
+          equal |= (unsigned)(warp[i].value == warp[lane].value) << i;
+      result = op == KE_MATCH_ANY ? equal : equal == members ? members : 0;
+    } else {
+      result = shared_result;
+    }
   }
 }
 
@@ -129,21 +130,50 @@ extern "C" uint64_t ke_warp(int op, unsigned mask, uint64_t value, int argument,
     }
   }
   // The last lane to come works out everybody's result.
-  settle_pending();
-  warp_syncs[first / kWarp]++;
-  for (unsigned i = 0; i < kWarp; i++)
-    if (members >> i & 1) warp[i].result = result_of(warp, members, i);
+  settle_suspicion();
+  if (op == KE_SYNC) {  // the others give no order of memory accesses
+    if (warp_syncs[first / kWarp] < kMaxSyncs)
+      warp_syncs[first / kWarp]++;
+    else
+      next_interval();
+    refresh_now();
+  }
+  finish(warp, members, op);
   for (unsigned i = 0; i < kWarp; i++)
     if ((members >> i & 1) && i != lane) make_ready(&warp[i]);
   me->wait = kActive;
   return me->result;
 }
 
+// __activemask(): which lanes run this instruction together? Lanes run one
+// after another here, so the question waits until every thread of the block
+// waits for something. The lanes of a warp that then ask it at one place are
+// its answer, as on a device whose lanes come together wherever they can.
 extern "C" unsigned ke_active_mask() {
-  unsigned lane = current->id % kWarp, first = current->id - lane, mask = 0;
-  for (unsigned i = 0; i < kWarp && first + i < num_threads; i++)
-    mask |= (unsigned)(threads[first + i].wait != kDone) << i;
-  return mask;
+  current->pc = __builtin_return_address(0);
+  park(kAtActiveMask);
+  return (unsigned)current->result;
+}
+
+bool answer_active_masks() {
+  bool any = false;
+  for (unsigned first = 0; first < num_threads; first += kWarp) {
+    unsigned end = first + kWarp < num_threads ? first + kWarp : num_threads;
+    const void* place = nullptr;
+    uint64_t mask = 0;
+    for (unsigned i = first; i < end; i++) {
+      if (threads[i].wait != kAtActiveMask) continue;
+      if (!place) place = threads[i].pc;
+      if (threads[i].pc == place) mask |= 1ull << (i - first);
+    }
+    for (unsigned i = first; i < end; i++) {
+      if (!(mask >> (i - first) & 1)) continue;
+      threads[i].result = mask;
+      make_ready(&threads[i]);
+      any = true;
+    }
+  }
+  return any;
 }
 
 extern "C" int ke_lane() { return current->id % kWarp; }

@@ -1,0 +1,255 @@
+"""The outer declarations of a text: functions with a body, and variables.
+
+No grammar: brackets, the words in front of them, and what C++ looks like in
+kernels. What is not understood is left out.
+"""
+
+from typing import NamedTuple
+
+from kernels_eval import source
+
+DEVICE_WORDS = frozenset(
+  ("__device__", "__global__", "__constant__", "__shared__", "__managed__")
+)
+_WITH_PARENTHESES = frozenset(
+  ("__launch_bounds__", "__align__", "alignas", "decltype", "noexcept")
+  + ("explicit", "__cluster_dims__", "__attribute__")
+)
+_NO_VARIABLE = frozenset(
+  """using typedef friend static_assert template struct class union enum
+  namespace operator""".split()
+)
+_SCALARS = frozenset(
+  """void bool char short int long float double signed unsigned size_t ptrdiff_t
+  int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uint uchar
+  ushort intptr_t uintptr_t wchar_t""".split()
+)
+_QUALIFIERS = (
+  frozenset(
+    """const volatile static inline extern constexpr virtual explicit friend
+    typename struct register __inline__ __forceinline__ __noinline__ __host__
+    __restrict__ __restrict""".split()
+  )
+  | DEVICE_WORDS
+)
+
+
+class Declaration(NamedTuple):
+  """`first` is the index of the token behind `template <...>` and
+  `extern "C"`, `start` of the first token, `end` lies behind the last."""
+
+  first: int
+  start: int
+  end: int
+  names: tuple[str, ...]  # empty for an operator
+  kind: str  # function or variable
+  words: frozenset[str]  # of the part in front of the body
+  takes_objects: bool  # by value, or returns one
+
+  @property
+  def is_device(self) -> bool:
+    """Whether the words say so."""
+    return bool(self.words & DEVICE_WORDS)
+
+
+def _close(tokens, opening):
+  """Index of the bracket that closes the one at `opening`."""
+  depth = 0
+  for i in range(opening, len(tokens)):
+    if tokens[i].kind == "string":
+      continue
+    depth += tokens[i].text in "([{"
+    depth -= tokens[i].text in ")]}"
+    if depth == 0:
+      return i
+  return len(tokens) - 1
+
+
+def _behind_headers(tokens, first, last):
+  """Steps over `template <...>` and `extern "C"`."""
+  while first < last:
+    if tokens[first].text == "template":
+      depth, i = 0, first + 1
+      while i < last:
+        text = tokens[i].text
+        depth += (text == "<") - (text == ">") - 2 * (text == ">>")
+        i += 1
+        if depth <= 0:
+          break
+      first = i
+    elif tokens[first].text == "extern" and first + 1 < last:
+      if tokens[first + 1].kind != "string":
+        return first
+      first += 2
+    else:
+      return first
+  return first
+
+
+def _parameters(tokens, first, last):
+  """(index of the name, index of its `(`), or None. The name of an operator
+  is the word `operator`."""
+  i, operator = first, None
+  while i < last:
+    if tokens[i].text == "operator":
+      operator = i
+      # `operator()(`: the first pair belongs to the name.
+      i += 3 if i + 2 < last and tokens[i + 1].text == "(" else 1
+      continue
+    if tokens[i].text == "(":
+      if operator is not None:
+        return operator, i
+      before = tokens[i - 1]
+      if i > first and before.kind == "name":
+        if before.text not in _WITH_PARENTHESES:
+          return i - 1, i
+      i = _close(tokens, i)
+    i += 1
+  return None
+
+
+def _is_object(tokens):
+  """Whether the tokens of a parameter, or of what a function returns, mean a
+  class by value (or a type whose name is not known)."""
+  texts = [t.text for t in tokens]
+  if "*" in texts or "&" in texts or "&&" in texts or "[" in texts:
+    return False
+  words = [
+    t.text for t in tokens if t.kind == "name" and t.text not in _QUALIFIERS
+  ]
+  return bool(words) and not _SCALARS.intersection(words)
+
+
+def _takes_objects(tokens, first, name, opening):
+  """Whether a function has a parameter by value that is an object, or returns
+  one."""
+  if _is_object(tokens[first:name]):
+    return True
+  close, part, depth = _close(tokens, opening), opening + 1, 0
+  for i in range(opening + 1, close + 1):
+    text = tokens[i].text
+    depth += (text in ("(", "[", "{", "<")) - (text in (")", "]", "}", ">"))
+    if i == close or (text == "," and depth == 0):
+      if _is_object(tokens[part:i]):
+        return True
+      part = i + 1
+  return False
+
+
+def _variable_names(tokens, first, last):
+  """Names that `float a = 1, b[2];` declares, unless they are constants that
+  a device compiler takes over."""
+  words = {t.text for t in tokens[first:last]}
+  if words & _NO_VARIABLE:
+    return ()
+  is_constant = bool(words & {"const", "constexpr"})
+  names, i, has_type = [], first, False
+  while i < last:
+    token = tokens[i]
+    following = tokens[i + 1].text if i + 1 < last else ";"
+    if token.text in ("(", "[", "{") and token.kind == "mark":
+      i = _close(tokens, i)
+    elif token.text == "=":
+      while i < last and tokens[i].text != ",":
+        i = _close(tokens, i) if tokens[i].text in ("(", "[", "{") else i
+        i += 1
+      continue
+    elif token.kind == "name" and has_type:
+      if following == "(":
+        return ()  # a prototype
+      if following == "[" or (following in (";", ",", "=", "{")):
+        if following == "[" or not is_constant:
+          names.append(token.text)
+    has_type = has_type or token.kind == "name"
+    i += 1
+  return tuple(names)
+
+
+_MAX_HEAD = 2000  # tokens in front of a body; more is no declaration
+
+
+def read(tokens: list[source.Token]) -> list[Declaration]:
+  """Functions with a body and variables, outside of functions, in order.
+
+  Args:
+    tokens: without comments and preprocessor lines.
+  """
+  found, scopes, first, i = [], [], 0, 0
+  while i < len(tokens):
+    token = tokens[i]
+    if token.kind != "mark":
+      i += 1
+      continue
+    if i - first > _MAX_HEAD:
+      first = i
+    if token.text in ("(", "["):
+      i = _close(tokens, i)
+    elif token.text == ";":
+      head = _behind_headers(tokens, first, i)
+      if "class" not in scopes and head == first:
+        names = _variable_names(tokens, head, i)
+        if names:
+          words = frozenset(t.text for t in tokens[first:i])
+          found.append(
+            Declaration(head, first, i + 1, names, "variable", words, False)
+          )
+      first = i + 1
+    elif token.text == ":":
+      if tokens[i - 1].text in ("public", "private", "protected"):
+        first = i + 1
+    elif token.text == "}":
+      if scopes:
+        scopes.pop()
+      first = i + 1
+    elif token.text == "{":
+      head = _behind_headers(tokens, first, i)
+      words = frozenset(t.text for t in tokens[first:i])
+      place = _parameters(tokens, head, i)
+      if "namespace" in words or head == i:
+        scopes.append("namespace")
+        first = i + 1
+      elif place is None and words & {"struct", "class", "union"}:
+        scopes.append("class")
+        first = i + 1
+      elif place is not None and ("=" not in words or "operator" in words):
+        name, opening = place
+        end = _close(tokens, i) + 1
+        names = (tokens[name].text,)
+        found.append(
+          Declaration(
+            head,
+            first,
+            end,
+            () if names == ("operator",) else names,
+            "function",
+            words,
+            _takes_objects(tokens, head, name, opening),
+          )
+        )
+        i, first = end - 1, end
+      else:  # an initialiser or an enumeration
+        i = _close(tokens, i)
+    i += 1
+  return found
+
+
+def recursive(functions: list[Declaration], tokens) -> set[str]:
+  """Names of functions that may come to call themselves."""
+  names = {n for f in functions for n in f.names}
+  calls = {n: set() for n in names}
+  for f in functions:
+    inside = {t.text for t in tokens[f.first : f.end] if t.kind == "name"}
+    for name in f.names:
+      body = sum(t.text == name for t in tokens[f.first : f.end])
+      calls[name] |= (inside & names) - ({name} if body == 1 else set())
+  found = set()
+  for name in names:
+    seen, left = set(), list(calls[name])
+    while left:
+      other = left.pop()
+      if other not in seen:
+        seen.add(other)
+        left += calls[other]
+    if name in seen:
+      found.add(name)
+  return found

@@ -1,0 +1,105 @@
+// A look at the candidate's library before it is loaded.
+//
+// Loading runs constructors, and names that the candidate defines itself could
+// take the place of the run-time checks. Device code has neither. The text has
+// been searched for the words already (cpu/translate.py), but a preprocessor
+// can put words together; the symbols here are what came out of it.
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime.h"
+
+namespace ke {
+
+namespace {
+
+struct File {
+  const char* bytes;
+  size_t size;
+
+  template <class T>
+  const T* at(size_t offset, size_t count) const {
+    if (offset > size || count > (size - offset) / sizeof(T))
+      fault(kLoadFailed, nullptr, -1, "the library is damaged");
+    return (const T*)(bytes + offset);
+  }
+};
+
+bool starts_with(const char* text, const char* prefix) {
+  return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+bool is_reserved(const char* name) {
+  if (starts_with(name, "ke_launch_")) return false;
+  static const char* const prefixes[] = {"ke_", "__tsan_", "__ubsan_",
+                                         "__wrap_"};
+  for (const char* prefix : prefixes)
+    if (starts_with(name, prefix)) return true;
+  static const char* const names[] = {"threadIdx", "blockIdx", "blockDim",
+                                      "gridDim"};
+  for (const char* other : names)
+    if (strcmp(name, other) == 0) return true;
+  return false;
+}
+
+void examine_symbols(const File& file, const ElfW(Shdr) & table,
+                     const ElfW(Shdr) & names) {
+  size_t count = table.sh_size / sizeof(ElfW(Sym));
+  const ElfW(Sym)* symbols = file.at<ElfW(Sym)>(table.sh_offset, count);
+  const char* text = file.at<char>(names.sh_offset, names.sh_size);
+  if (!names.sh_size || text[names.sh_size - 1])
+    fault(kLoadFailed, nullptr, -1, "the library is damaged");
+  for (size_t i = 0; i < count; i++) {
+    const ElfW(Sym) & s = symbols[i];
+    if (s.st_shndx == SHN_UNDEF || s.st_name >= names.sh_size) continue;
+    if ((s.st_info & 15) == STT_GNU_IFUNC)
+      fault(kLoadFailed, nullptr, -1, "`%s` is resolved at load time",
+            text + s.st_name);
+    if (is_reserved(text + s.st_name))
+      fault(kReservedName, nullptr, -1,
+            "`%.80s` is a name of the executor's own, which a kernel may not "
+            "define",
+            text + s.st_name);
+  }
+}
+
+}  // namespace
+
+void examine_library(const char* path) {
+  File file = {};
+  int f = open(path, O_RDONLY | O_CLOEXEC);
+  struct stat s;
+  if (f < 0 || fstat(f, &s)) fault(kLoadFailed, nullptr, -1, "no library");
+  file.size = (size_t)s.st_size;
+  file.bytes =
+      (const char*)mmap(nullptr, file.size, PROT_READ, MAP_PRIVATE, f, 0);
+  close(f);
+  if (file.bytes == (const char*)MAP_FAILED)
+    fault(kLoadFailed, nullptr, -1, "cannot map the library");
+  const ElfW(Ehdr)* head = file.at<ElfW(Ehdr)>(0, 1);
+  const ElfW(Shdr)* sections =
+      file.at<ElfW(Shdr)>(head->e_shoff, head->e_shnum);
+  size_t constructors = 0;
+  for (int i = 0; i < head->e_shnum; i++) {
+    const ElfW(Shdr) & section = sections[i];
+    if (section.sh_type == SHT_INIT_ARRAY ||
+        section.sh_type == SHT_PREINIT_ARRAY)
+      constructors += section.sh_size / sizeof(void*);
+    if ((section.sh_type == SHT_SYMTAB || section.sh_type == SHT_DYNSYM) &&
+        section.sh_link < head->e_shnum)
+      examine_symbols(file, section, sections[section.sh_link]);
+  }
+  // One belongs to the instrumentation (it calls __tsan_init).
+  if (constructors > 1)
+    fault(kLoadFailed, nullptr, -1,
+          "dynamic initialisation of a global variable is not possible on a "
+          "device");
+  munmap(const_cast<char*>(file.bytes), file.size);
+}
+
+}  // namespace ke
