@@ -6,6 +6,8 @@ import tempfile
 import jax
 import pytest
 
+pytest_plugins = ["tests.micro_policy"]
+
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 

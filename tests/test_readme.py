@@ -31,9 +31,10 @@ def test_the_two_commands_stand_there_to_the_letter():
     "--config=experiments/configs/quickstart.py"
   ) in COMMANDS
   assert "pip install -e '.[test]' && bash test.sh" in COMMANDS
-  assert "pip install -q -e '.[test]' && bash test.sh" in (
-    ROOT / ".ci" / "run"
-  ).read_text()
+  assert (
+    "pip install -q -e '.[test]' && bash test.sh"
+    in (ROOT / ".ci" / "run").read_text()
+  )
 
 
 @pytest.mark.parametrize("command", COMMANDS)

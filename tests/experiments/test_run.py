@@ -71,8 +71,14 @@ def test_a_run_ends_with_its_table_and_records(straight):
       assert key in result[side]
   record = result["run"]
   assert set(record["seconds"]) >= {"sample", "harness", "update", "evaluate"}
-  for key in ("tokens", "harness_calls", "activation", "seed", "hardware",
-              "commit"):
+  for key in (
+    "tokens",
+    "harness_calls",
+    "activation",
+    "seed",
+    "hardware",
+    "commit",
+  ):
     assert record[key] is not None
   for name in ("learning_curve.png", "config.json", "policy", "tensorboard"):
     assert (workdir / name).exists()

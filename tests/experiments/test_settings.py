@@ -123,7 +123,9 @@ def test_every_config_is_valid_and_says_how_to_run_it(path):
   parse(config=str(path.relative_to(ROOT))) if path.stem != "base" else None
   text = path.read_text()
   if path.stem != "base":
-    command = f"python -m experiments.run --config=experiments/configs/{path.name}"
+    command = (
+      f"python -m experiments.run --config=experiments/configs/{path.name}"
+    )
     assert command in re.sub(r"\s+", " ", text)
 
 

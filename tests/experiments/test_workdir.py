@@ -6,7 +6,11 @@ import pytest
 
 from experiments import settings, workdir
 
-SETTINGS = {"seed": 0, "rollout.row_buckets": (32, 128), "run.num_iterations": 5}
+SETTINGS = {
+  "seed": 0,
+  "rollout.row_buckets": (32, 128),
+  "run.num_iterations": 5,
+}
 
 
 def test_the_same_configuration_goes_on(tmp_path):

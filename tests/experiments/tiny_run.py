@@ -20,6 +20,7 @@ def get_config():
   c.rollout.min_spread_groups = 2
   c.learner.bucket_tokens = (440,)
   c.learner.micro_tokens = 1760
+  c.eval.every = 2
   c.eval.ks = (1, 4)
   c.run.num_iterations = 4
   c.run.checkpoint_every = 1

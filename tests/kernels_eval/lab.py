@@ -1,6 +1,5 @@
 """Runs kernels that belong to no problem: arrays in, arrays out."""
 
-import numpy as np
 
 from kernels_eval import candidate as candidate_lib
 from kernels_eval import dtypes

@@ -1,4 +1,4 @@
-"""A micro policy that compiles in seconds, shared by the learner's tests."""
+"""Fixtures: a micro policy that compiles in seconds, and its compiled parts."""
 
 import jax
 import pytest
