@@ -45,10 +45,10 @@ def get_config() -> config_dict.ConfigDict:
   c.rollout.group_size = 8  # G, samples of a problem
   c.rollout.num_turns = 3  # T, the first one included
   c.rollout.temperature = 1.0
-  c.rollout.max_prompt_tokens = 96
-  c.rollout.max_feedback_tokens = 64
+  c.rollout.max_prompt_tokens = 88
+  c.rollout.max_feedback_tokens = 80
   c.rollout.max_new_tokens = 144  # of one turn
-  c.rollout.max_context_tokens = 656
+  c.rollout.max_context_tokens = 680
   # Batch sizes of later turns; the last one holds all P * G rows.
   c.rollout.row_buckets = (32, 128)
   # Refill (DAPO's dynamic sampling): while fewer groups than this have an
@@ -75,7 +75,7 @@ def get_config() -> config_dict.ConfigDict:
   c.learner.kl_coef = 0.0
   # "constant_length" (Dr. GRPO), "sequence_mean" (GRPO), "token_mean" (DAPO)
   c.learner.normalization = "constant_length"
-  c.learner.bucket_tokens = (128, 208, 336, 656)  # padded row lengths
+  c.learner.bucket_tokens = (128, 208, 336, 680)  # padded row lengths
   c.learner.micro_tokens = 1536  # computed tokens of a micro-batch
   # Warn when a token's log-probability differs by more than this between
   # sampler and trainer (first update of an iteration), in nats. On a CPU they
@@ -99,7 +99,7 @@ def get_config() -> config_dict.ConfigDict:
   c.eval.ks = (1, 4, 8)  # of pass@k
 
   c.run = config_dict.ConfigDict()
-  c.run.num_iterations = 24
+  c.run.num_iterations = 20
   c.run.checkpoint_every = 5  # iterations
   c.run.keep_checkpoints = 3
   c.run.save_trajectories = True
