@@ -7,16 +7,11 @@ more, then reported as `infrastructure_error`, which is nobody's reward.
 
 import atexit
 import collections
-import dataclasses
 import hashlib
 import os
 import pathlib
 import selectors
 import shutil
-import signal
-import struct
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from kernels_eval import frames, problems
+from kernels_eval import candidate, problems
+from kernels_eval import worker as worker_lib
 from kernels_eval.cpu.executor import NAME as CPU_EXECUTOR
 from kernels_eval.cpu.executor import Settings
 from kernels_eval.judge import Hello
@@ -39,8 +35,8 @@ from kernels_eval.schema import (
 )
 
 _PREFIX = "kernels_eval-"
-_START_S = 120.0  # the first start on a machine builds the native parts
 _GRACE_S = 15.0
+_MAX_FAILED_STARTS = 3
 _MAX_CACHED = 100_000
 DEFAULT_SETTINGS = Settings()
 
@@ -87,97 +83,6 @@ def compositions(
   )
 
 
-class _Worker:
-  """One judge process and the state of the conversation with it."""
-
-  def __init__(self, root: pathlib.Path, seed: int, settings: Settings):
-    package_root = str(pathlib.Path(__file__).parents[1])
-    path = os.environ.get("PYTHONPATH", "")
-    self.root = root
-    root.mkdir(exist_ok=True)
-    self.process = subprocess.Popen(
-      [
-        sys.executable,
-        "-m",
-        "kernels_eval.judge",
-        "--root",
-        str(root),
-        "--settings",
-        msgspec.json.encode(dataclasses.asdict(settings)).decode(),
-      ],
-      stdin=subprocess.PIPE,
-      stdout=subprocess.PIPE,
-      bufsize=0,
-      start_new_session=True,
-      env={
-        **os.environ,
-        "PYTHONPATH": package_root + (os.pathsep + path if path else ""),
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-      },
-    )
-    os.set_blocking(self.process.stdout.fileno(), False)
-    self.hello: Hello | None = None
-    self.job: _Job | None = None
-    self.deadline = time.monotonic() + _START_S
-    self._received = bytearray()
-    self._send(msgspec.msgpack.encode(seed))
-
-  def _send(self, payload):
-    try:
-      frames.write(self.process.stdin, payload)
-    except OSError:
-      pass  # it is dead: its end of file says so in a moment
-
-  def start(self, job: "_Job", seconds: float) -> None:
-    """Sends a request."""
-    self.job = job
-    self.deadline = time.monotonic() + seconds
-    self._send(msgspec.msgpack.encode(job.request))
-
-  def receive(self) -> list[bytes] | None:
-    """Complete frames that have arrived; None when the process has ended."""
-    ended = False
-    while True:
-      try:
-        chunk = os.read(self.process.stdout.fileno(), 1 << 16)
-      except BlockingIOError:
-        break
-      if not chunk:
-        ended = True
-        break
-      self._received += chunk
-    complete = []
-    while len(self._received) >= 4:
-      (count,) = struct.unpack_from("<I", self._received)
-      if count > frames.MAX_BYTES:
-        return None
-      if len(self._received) < 4 + count:
-        break
-      complete.append(bytes(self._received[4 : 4 + count]))
-      del self._received[: 4 + count]
-    return complete if complete or not ended else None
-
-  def stop(self) -> None:
-    """Ends the process and all that it started; removes its files."""
-    try:
-      os.killpg(self.process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-      pass
-    self.process.stdin.close()
-    self.process.stdout.close()
-    self.process.wait()
-    shutil.rmtree(self.root, ignore_errors=True)
-
-
-@dataclasses.dataclass
-class _Job:
-  request: Request
-  indices: list[int]  # places in the batch with the same text
-  key: bytes
-  num_tries: int = 0
-
-
 def _key(request):
   return hashlib.sha256(
     b"\0".join(
@@ -217,12 +122,13 @@ class Pool:
       tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
     )
     self._serial = 0
-    self._workers: list[_Worker] = []
+    self._workers: list[worker_lib.Worker] = []
     self._cache: collections.OrderedDict[bytes, Evaluation] = (
       collections.OrderedDict()
     )
     self.num_evaluated = 0  # really compiled and run, cache hits not counted
     self.num_restarts = 0
+    self._num_failed_starts = 0
     atexit.register(self.close)
     count = num_workers or len(os.sched_getaffinity(0))
     try:
@@ -236,7 +142,7 @@ class Pool:
 
   def _spawn(self):
     self._serial += 1
-    return _Worker(
+    return worker_lib.Worker(
       self._root / f"judge-{self._serial}", self._seed, self._settings
     )
 
@@ -248,15 +154,17 @@ class Pool:
       if frames_in:
         return self._greet(worker, frames_in[0])
       time.sleep(0.005)
-    raise HarnessError(f"the judge did not start within {_START_S:g} s")
+    raise HarnessError(
+      f"the judge did not start within {worker_lib.START_S:g} s"
+    )
 
-  @staticmethod
-  def _greet(worker, frame):
+  def _greet(self, worker, frame):
     message = msgspec.msgpack.decode(frame, type=Hello | str)
     if isinstance(message, str):
       raise HarnessError(message)
     worker.hello = message
     worker.deadline = float("inf")
+    self._num_failed_starts = 0
     return message
 
   @property
@@ -289,8 +197,12 @@ class Pool:
     self, requests: Sequence[Request]
   ) -> Iterator[tuple[int, Evaluation]]:
     """Yields (place in `requests`, answer) as answers arrive."""
-    jobs: dict[bytes, _Job] = {}
+    jobs: dict[bytes, worker_lib.Job] = {}
     for index, request in enumerate(requests):
+      refused = _refusal(request)
+      if refused is not None:
+        yield index, refused
+        continue
       key = _key(request)
       if key in self._cache:
         self._cache.move_to_end(key)
@@ -298,7 +210,7 @@ class Pool:
       elif key in jobs:
         jobs[key].indices.append(index)
       else:
-        jobs[key] = _Job(request, [index], key)
+        jobs[key] = worker_lib.Job(request, [index], key)
     waiting = collections.deque(jobs.values())
     num_left = len(waiting)
     try:
@@ -362,7 +274,9 @@ class Pool:
     worker.stop()
     self.num_restarts += 1
     if worker.hello is None:
-      raise HarnessError(reason + " while it was starting")
+      self._num_failed_starts += 1
+      if self._num_failed_starts >= _MAX_FAILED_STARTS:
+        raise HarnessError(reason + " while it was starting")
     self._workers[i] = self._spawn()
     if job is None:
       return
@@ -386,6 +300,8 @@ class Pool:
   def close(self) -> None:
     """Ends all processes and removes all files. May be called twice."""
     for worker in self._workers:
+      worker.hang_up()  # all at once; they need some milliseconds
+    for worker in self._workers:
       worker.stop()
     self._workers = []
     shutil.rmtree(self._root, ignore_errors=True)
@@ -396,6 +312,23 @@ class Pool:
 
   def __exit__(self, *_):
     self.close()
+
+
+def _refusal(request):
+  """The answer for a text that is too long for a judge's frame, or None."""
+  try:
+    candidate.check_size(request.text)
+  except candidate.CandidateError as error:
+    return Evaluation(
+      id=request.id,
+      problem=request.problem,
+      status=error.status,
+      phase=Phase.PARSE,
+      message=error.message,
+      executor=CPU_EXECUTOR,
+      harness_version=HARNESS_VERSION,
+    )
+  return None
 
 
 def _renamed(evaluation, request):

@@ -137,7 +137,7 @@ class _Parser:
   def factor(self):
     token = self.take()
     if token.isdigit():
-      if len(token) > 19:
+      if len(token) > 19 or int(token) > MAX_VALUE:
         raise ExpressionError(f"number of {len(token)} digits is too large")
       return Node("number", (int(token),))
     if token == "-":

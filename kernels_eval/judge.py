@@ -9,7 +9,10 @@ import argparse
 import hashlib
 import os
 import pathlib
+import select
+import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -115,11 +118,11 @@ class Judge:
         judge_ms=prepared_ms,
         **base,
       )
-    folder = self._executor.new_folder()
     try:
-      return self._compile_run_compare(
-        parsed, prepared, folder, base, prepared_ms
-      )
+      with self._executor.folder() as folder:
+        return self._compile_run_compare(
+          parsed, prepared, folder, base, prepared_ms
+        )
     except (host_lib.HostError, OSError) as error:
       self._executor.restart()
       return Evaluation(
@@ -128,8 +131,6 @@ class Judge:
         message=str(error),
         **base,
       )
-    finally:
-      executor_lib.remove_folder(folder)
 
   def _compile_run_compare(self, parsed, prepared, folder, base, judge_ms):
     problem = prepared.problem
@@ -236,6 +237,11 @@ def make(
 ) -> tuple[Judge, Hello, Callable[[], None]]:
   """A judge with its executor, what it says of itself, and its end.
 
+  Args:
+    root: existing folder for temporary files.
+    seed: of all inputs.
+    settings: limits of an evaluation.
+
   Raises:
     toolchain.ToolchainError, host.HostError: this machine cannot judge.
   """
@@ -246,6 +252,17 @@ def make(
     executor_lib.NAME, f"g++ {tools.version}", protections.describe()
   )
   return Judge(executor, seed), hello, executor.close
+
+
+def _end_with_client(ending, close, root):
+  """Ends this process when the client is gone, in the middle of a job too."""
+  poll = select.poll()
+  poll.register(0, 0)  # nothing but a hang-up
+  poll.poll()
+  ending.set()
+  close()
+  shutil.rmtree(root, ignore_errors=True)
+  os._exit(0)
 
 
 def main(argv: list[str]) -> int:
@@ -268,16 +285,24 @@ def main(argv: list[str]) -> int:
   except (toolchain.ToolchainError, host_lib.HostError, OSError) as error:
     frames.write(answers, msgspec.msgpack.encode(str(error)))
     return 1
+  ending = threading.Event()
+  ender = threading.Thread(
+    target=_end_with_client, args=(ending, close, arguments.root), daemon=True
+  )
+  ender.start()
   frames.write(answers, msgspec.msgpack.encode(hello))
   try:
     while True:
       frame = frames.read(requests)
       if frame is None:
-        return 0
+        break
       request = msgspec.msgpack.decode(frame, type=Request)
       frames.write(answers, msgspec.msgpack.encode(judge.evaluate(request)))
-  finally:
-    close()
+  except (host_lib.HostError, frames.FrameError, OSError):
+    if not ending.wait(0.1):  # else it is the end that makes the job fail
+      raise
+  ender.join()
+  return 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Landlock: what this process and its children may do with files.
+"""Landlock: what this process and its children may do with files, and on newer
+kernels with TCP ports, abstract sockets and signals.
 
 A Linux security module that needs no privileges (kernel 5.13). Three system
 calls; the standard library has no wrapper.
@@ -16,12 +17,16 @@ _PR_SET_NO_NEW_PRIVS = 38
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE
 _ALL_V1 = (1 << 13) - 1
-_REFER, _TRUNCATE, _IOCTL = 1 << 13, 1 << 14, 1 << 15
+_REFER, _TRUNCATE = 1 << 13, 1 << 14
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 
 
 class _Ruleset(ctypes.Structure):
-  _fields_ = [("fs", ctypes.c_uint64), ("net", ctypes.c_uint64)]
+  _fields_ = [
+    ("fs", ctypes.c_uint64),
+    ("net", ctypes.c_uint64),
+    ("scoped", ctypes.c_uint64),
+  ]
 
 
 class _PathBeneath(ctypes.Structure):
@@ -59,8 +64,9 @@ def restrict(readable: Iterable[str], writable: Iterable[str]) -> bool:
   handled |= _TRUNCATE if version >= 3 else 0
   libc = _libc()
   net = 3 if version >= 4 else 0  # bind and connect of TCP
-  attributes = _Ruleset(handled, net)
-  size = 16 if version >= 4 else 8
+  scoped = 3 if version >= 6 else 0  # abstract sockets and signals
+  attributes = _Ruleset(handled, net, scoped)
+  size = 24 if version >= 6 else 16 if version >= 4 else 8
   ruleset = libc.syscall(_CREATE, ctypes.byref(attributes), size, 0)
   if ruleset < 0:
     raise OSError(ctypes.get_errno(), "landlock_create_ruleset")

@@ -1,6 +1,6 @@
 """An evaluation for people: short, coloured, with the offending source line."""
 
-from kernels_eval import candidate
+from kernels_eval import candidate, source
 from kernels_eval.schema import Evaluation, Status
 
 _GREEN, _RED, _YELLOW, _DIM, _BOLD, _OFF = (
@@ -24,7 +24,7 @@ def _excerpt(lines, number, paint, around=1):
   out = []
   first, last = max(1, number - around), min(len(lines), number + around)
   for n in range(first, last + 1):
-    text = lines[n - 1].expandtabs(2)
+    text = source.printable(lines[n - 1].expandtabs(2))
     if n == number:
       out.append(paint(_RED, f"  > {n:4d} | ") + text)
     else:
@@ -42,9 +42,10 @@ def render(evaluation: Evaluation, text: str, *, colour: bool) -> str:
   """
   paint = _painter(colour)
   try:
-    lines = candidate.extract(text).splitlines()
+    text = candidate.extract(text)
   except candidate.CandidateError:
-    lines = text.splitlines()
+    pass
+  lines = text.split("\n")  # as compilers count them
   code = {
     Status.PASSED: _GREEN,
     Status.INFRASTRUCTURE_ERROR: _YELLOW,

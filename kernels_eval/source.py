@@ -34,7 +34,7 @@ _TOKEN = re.compile(
       |(?:u8|[uUL])?'(?:\\.|[^'\\\n])*(?:'|(?=\n)|\Z))
   | (?P<number>\.?\d(?:[eEpP][+-]|'(?=\w)|[\w.])*)
   | (?P<name>[A-Za-z_$\u0080-\U0010ffff][\w$\u0080-\U0010ffff]*)
-  | (?P<mark><<<|>>>|::|->|\+\+|--|<<=|>>=|<<|>>|[<>=!+\-*/%&|^]=|&&|\|\||\#\#|.)
+  | (?P<mark><<<|>>>|::|->|\+\+|--|<<=|>>=|<<|>>|[<>=!+\-*/%&|^]=|&&|\|\||.)
   """,
   re.VERBOSE | re.DOTALL | re.ASCII,
 )
@@ -105,6 +105,13 @@ def tokens(text: str) -> Iterator[Token]:
 def code(text: str) -> list[Token]:
   """The tokens without comments."""
   return [t for t in tokens(text) if t.kind != "comment"]
+
+
+def printable(text: str) -> str:
+  """The text without characters that could steer a terminal."""
+  return "".join(
+    c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text
+  )
 
 
 class Lines:

@@ -8,8 +8,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kernels_eval.candidate import Candidate, Launch
+from kernels_eval import source
+from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import outcome, translate
+from kernels_eval.launch_plan import Launch
 from kernels_eval.problems import spec
 from kernels_eval.schema import Diagnostic, Status
 
@@ -42,6 +44,7 @@ class Messages(NamedTuple):
 def _cut(text):
   text = _OWN_TYPE.sub(r"'\1'", text)
   text = re.sub(r"\bke_(?:type|extern)_", "", text)
+  text = source.printable(text)
   return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
 
 

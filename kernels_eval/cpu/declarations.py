@@ -4,6 +4,7 @@ No grammar: brackets, the words in front of them, and what C++ looks like in
 kernels. What is not understood is left out.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from kernels_eval import source
@@ -44,12 +45,8 @@ class Declaration(NamedTuple):
   names: tuple[str, ...]  # empty for an operator
   kind: str  # function or variable
   words: frozenset[str]  # of the part in front of the body
+  is_device: bool
   takes_objects: bool  # by value, or returns one
-
-  @property
-  def is_device(self) -> bool:
-    """Whether the words say so."""
-    return bool(self.words & DEVICE_WORDS)
 
 
 def _close(tokens, opening):
@@ -136,6 +133,19 @@ def _takes_objects(tokens, first, name, opening):
   return False
 
 
+def _has_initialiser(tokens, first, last):
+  """Whether `= {...}` follows, and no body. (A parameter's default value is in
+  parentheses, `operator=` is a name.)"""
+  i = first
+  while i < last:
+    if tokens[i].text in ("(", "["):
+      i = _close(tokens, i)
+    elif tokens[i].text == "=" and tokens[i - 1].text != "operator":
+      return True
+    i += 1
+  return False
+
+
 def _variable_names(tokens, first, last):
   """Names that `float a = 1, b[2];` declares, unless they are constants that
   a device compiler takes over."""
@@ -168,12 +178,16 @@ def _variable_names(tokens, first, last):
 _MAX_HEAD = 2000  # tokens in front of a body; more is no declaration
 
 
-def read(tokens: list[source.Token]) -> list[Declaration]:
+def read(
+  tokens: list[source.Token], device_macros: Collection[str] = ()
+) -> list[Declaration]:
   """Functions with a body and variables, outside of functions, in order.
 
   Args:
     tokens: without comments and preprocessor lines.
+    device_macros: more words that mean `__device__`.
   """
+  device_words = DEVICE_WORDS.union(device_macros)
   found, scopes, first, i = [], [], 0, 0
   while i < len(tokens):
     token = tokens[i]
@@ -191,7 +205,16 @@ def read(tokens: list[source.Token]) -> list[Declaration]:
         if names:
           words = frozenset(t.text for t in tokens[first:i])
           found.append(
-            Declaration(head, first, i + 1, names, "variable", words, False)
+            Declaration(
+              head,
+              first,
+              i + 1,
+              names,
+              "variable",
+              words,
+              bool(words & device_words),
+              False,
+            )
           )
       first = i + 1
     elif token.text == ":":
@@ -211,7 +234,7 @@ def read(tokens: list[source.Token]) -> list[Declaration]:
       elif place is None and words & {"struct", "class", "union"}:
         scopes.append("class")
         first = i + 1
-      elif place is not None and ("=" not in words or "operator" in words):
+      elif place is not None and not _has_initialiser(tokens, head, i):
         name, opening = place
         end = _close(tokens, i) + 1
         names = (tokens[name].text,)
@@ -223,6 +246,7 @@ def read(tokens: list[source.Token]) -> list[Declaration]:
             () if names == ("operator",) else names,
             "function",
             words,
+            bool(words & device_words),
             _takes_objects(tokens, head, name, opening),
           )
         )

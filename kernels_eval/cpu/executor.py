@@ -1,63 +1,44 @@
 """Compiles and runs candidates on the CPU. Trusted code; the candidate's own
 runs in the sandboxed host's children."""
 
+import contextlib
 import dataclasses
-import os
 import pathlib
 import re
 import shutil
-import signal
 import struct
 import tempfile
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
 from kernels_eval import dtypes, expressions, sandbox
-from kernels_eval.candidate import Candidate, CandidateError, Launch
+from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import (
   compile_log,
+  failures,
   host_code,
   limits,
-  outcome,
   protocol,
   toolchain,
   translate,
 )
 from kernels_eval.cpu import host as host_lib
+from kernels_eval.cpu.limits import plan_launch
 from kernels_eval.cpu.outcome import Stop
+from kernels_eval.cpu.settings import Settings
+from kernels_eval.launch_plan import CandidateError, Launch
 from kernels_eval.problems import spec
-from kernels_eval.schema import Diagnostic, Finding, Status
+from kernels_eval.schema import Diagnostic, Status
 
 NAME = "cpu-fiber"
 
-_STATUS_OF_FAULT = {
-  "input_modified": Status.INTEGRITY_VIOLATION,
-  "reserved_name": Status.INTEGRITY_VIOLATION,
-  "shared_memory_limit": Status.COMPILE_ERROR,  # ptxas would refuse it
-  "access_limit": Status.TIMEOUT,
-  "load_failed": Status.COMPILE_ERROR,
-}
 # Address space, most of it never touched: stacks, and records of accesses (30
 # bytes for each byte of a buffer or a global variable).
 _RUN_MAPPED_BYTES = 4 * 2**30
 _RECORDS_FACTOR = 40
 _HALF = re.compile("half|bfloat|bf16")
-_FREE_BYTES = 2**20  # less than this in the temporary folder is "full"
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-  """Limits of one evaluation."""
-
-  compile_wall_s: float = 30.0
-  compile_cpu_s: float = 20.0
-  compile_memory_bytes: int = 2 * 2**30
-  compile_file_bytes: int = 64 * 2**20
-  run_wall_s: float = 20.0
-  run_cpu_s: float = 5.0
-  max_buffer_bytes: int = 64 * 2**20
-  access_limit: int = 200_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,20 +75,33 @@ class Executor:
     self._protections = protections
     self._root = root
     self._settings = settings
+    self._closed = False
     self._host = host_lib.Host(tools, protections, root)
 
   def restart(self) -> None:
-    """A new host after the old one failed."""
+    """A new host after the old one failed; HostError if it does not come up."""
     self._host.close()
+    if self._closed:
+      raise host_lib.HostError("the executor is closed")
     self._host = host_lib.Host(self._tools, self._protections, self._root)
 
   def close(self) -> None:
-    """Ends the host."""
+    """Ends the host and the job that it runs. Any thread may call it."""
+    self._closed = True
     self._host.close()
 
   def new_folder(self) -> pathlib.Path:
     """A private folder for one evaluation; the caller removes it."""
     return pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=self._root))
+
+  @contextlib.contextmanager
+  def folder(self) -> Iterator[pathlib.Path]:
+    """A folder that is removed behind the evaluation."""
+    path = self.new_folder()
+    try:
+      yield path
+    finally:
+      shutil.rmtree(path, ignore_errors=True)
 
   def compile(
     self, candidate: Candidate, problem: spec.Problem, folder: pathlib.Path
@@ -141,7 +135,7 @@ class Executor:
     for command in self._tools.compile_commands("unit.cpp", "unit.o", has_half):
       answer = self._host.command(command, str(folder), job_limits)
       if not answer.ok:
-        self._check_limits(answer, "compiler", folder)
+        failures.check_machine(answer, "compiler", folder, settings)
         raise compile_log.compile_failure(
           answer.log, candidate, problem, launches
         )
@@ -151,42 +145,9 @@ class Executor:
       self._tools.link_command("unit.o", library), str(folder), job_limits
     )
     if not answer.ok:
-      self._check_limits(answer, "linker", folder)
+      failures.check_machine(answer, "linker", folder, settings)
       raise compile_log.link_failure(answer.log)
     return Artefact(library, tuple(launches))
-
-  def _check_limits(self, answer, what, folder):
-    """Raises where the program failed for a reason outside of the text."""
-    if answer.outcome in (
-      host_lib.Outcome.WALL_LIMIT,
-      host_lib.Outcome.CPU_LIMIT,
-    ):
-      limit = self._settings.compile_cpu_s
-      raise outcome.without_line(
-        Status.TIMEOUT, f"the {what} did not end within {limit:g} s"
-      )
-    if answer.outcome == host_lib.Outcome.NOT_STARTED:
-      raise host_lib.HostError(
-        f"cannot fork for the {what} (errno {answer.code})"
-      )
-    if answer.outcome == host_lib.Outcome.EXITED and answer.code in (126, 127):
-      raise host_lib.HostError(f"cannot run the {what}: {answer.log[:200]}")
-    if answer.outcome == host_lib.Outcome.SIGNALLED:
-      if answer.code == signal.SIGKILL:  # not ours: it has a cause of its own
-        raise host_lib.HostError(f"something killed the {what}; out of memory?")
-      if answer.code == signal.SIGXFSZ:
-        limit = self._settings.compile_file_bytes
-        raise outcome.without_line(
-          Status.COMPILE_ERROR, f"the {what}'s output exceeds {limit} bytes"
-        )
-    # A full disk is found by looking, not by reading the log: a candidate can
-    # print anything there. Its own files do not count.
-    for path in folder.iterdir():
-      path.unlink()
-    space = os.statvfs(folder)
-    no_names = space.f_files and not space.f_favail
-    if space.f_bavail * space.f_frsize < _FREE_BYTES or no_names:
-      raise host_lib.HostError(f"no space left for temporary files ({folder})")
 
   def run(
     self,
@@ -229,7 +190,9 @@ class Executor:
       answer = self._host.run(artefact.library, mapping.fd, job_limits)
       report = mapping.report()
       if report.state != protocol.FINISHED or not answer.ok:
-        raise self._run_failure(answer, report, artefact, cases)
+        line = report.line or self._line_of(report.module_offset, artefact)
+        case = cases[report.case_index][0]
+        raise failures.run_failure(answer, report, line, case, settings)
       outputs, inputs = [], []
       for i, run_case in enumerate(run_cases):
         outputs.append({})
@@ -292,62 +255,8 @@ class Executor:
         else ("bits", _scalar_bits(name, case))
         for name in launch.arguments
       ]
-      launches.append(limits.plan_launch(launch, entry, case.dims, arguments))
+      launches.append(plan_launch(launch, entry, case.dims, arguments))
     return protocol.RunCase(tuple(buffers), tuple(launches))
-
-  def _run_failure(self, answer, report, artefact, cases):
-    case = cases[report.case_index][0]
-    log = report.log
-    if report.state == protocol.FAULTED:
-      line = report.line or self._line_of(report.module_offset, artefact)
-      finding = Finding(
-        report.fault, report.text, line, report.thread, report.block
-      )
-      status = _STATUS_OF_FAULT.get(report.fault, Status.RUNTIME_ERROR)
-      place = f"line {line}: " if line else ""
-      return Stop(
-        status, f"{place}{report.text}", finding=finding, case=case, log=log
-      )
-    ended = answer.outcome
-    if ended in (host_lib.Outcome.CPU_LIMIT, host_lib.Outcome.WALL_LIMIT):
-      limit = (
-        self._settings.run_cpu_s
-        if ended == host_lib.Outcome.CPU_LIMIT
-        else self._settings.run_wall_s
-      )
-      return Stop(
-        Status.TIMEOUT,
-        f"the kernel did not end within {limit:g} s",
-        case=case,
-        log=log,
-      )
-    if ended == host_lib.Outcome.NOT_STARTED:
-      raise host_lib.HostError(f"cannot fork (errno {answer.code})")
-    if not answer.started:
-      raise host_lib.HostError(
-        f"the run did not start ({ended.name.lower()} {answer.code}): "
-        f"{answer.log[:200]}"
-      )
-    if ended == host_lib.Outcome.SIGNALLED and answer.code == signal.SIGKILL:
-      raise host_lib.HostError("something killed the run; out of memory?")
-    if ended == host_lib.Outcome.SIGNALLED and answer.code == signal.SIGSYS:
-      return Stop(
-        Status.INTEGRITY_VIOLATION,
-        "the kernel made a system call",
-        case=case,
-        log=log,
-      )
-    how = (
-      f"signal {answer.code}"
-      if ended == host_lib.Outcome.SIGNALLED
-      else f"exit status {answer.code} without a result"
-    )
-    return Stop(
-      Status.RUNTIME_ERROR,
-      f"the kernel's process ended: {how}",
-      case=case,
-      log=log,
-    )
 
   def _line_of(self, offset, artefact):
     """The candidate's line behind an address, through all inlined calls."""
@@ -377,11 +286,6 @@ def _scalar_bits(name, case):
   if name in case.scalars:
     return struct.unpack("<I", struct.pack("<f", case.scalars[name]))[0]
   return case.dims[name] & 0xFFFFFFFF
-
-
-def remove_folder(folder: pathlib.Path) -> None:
-  """Removes an evaluation's files."""
-  shutil.rmtree(folder, ignore_errors=True)
 
 
 def elapsed_ms(since: float) -> float:

@@ -160,10 +160,16 @@ class Host:
     return self._process.pid
 
   def close(self) -> None:
-    """Ends the host and whatever it runs."""
+    """Ends the host and whatever it runs. Any thread may call it, also while
+    another waits for an answer."""
+    try:
+      self._socket.shutdown(socket.SHUT_RDWR)
+    except OSError:
+      pass  # closed already, or the host is gone
     self._socket.close()
     try:
-      self._process.wait(0.5)
+      # It ends by itself at once, and with it all of its processes are reaped.
+      self._process.wait(2.0)
     except subprocess.TimeoutExpired:
       try:
         os.killpg(self._process.pid, signal.SIGKILL)

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kernels_eval import source
+
 _MAGIC = 0x4B455031
 _PLAN = struct.Struct("<6IQQ4QQQQ")
 _CASE = struct.Struct("<4I")
@@ -254,5 +256,5 @@ class Mapping:
 
 
 def _printable(raw):
-  text = raw.decode("utf-8", "replace")
-  return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
+  lines = raw.decode("utf-8", "replace").replace("\t", " ").split("\n")
+  return "\n".join(source.printable(line) for line in lines)

@@ -10,7 +10,8 @@ import pathlib
 import re
 
 from kernels_eval import source
-from kernels_eval.candidate import CandidateError
+from kernels_eval.cpu import declarations
+from kernels_eval.launch_plan import CandidateError
 from kernels_eval.schema import Status
 
 _HEADERS = frozenset(
@@ -19,7 +20,7 @@ _HEADERS = frozenset(
   math_constants.h
   stdint.h cstdint float.h cfloat limits.h climits stddef.h cstddef stdio.h
   cstdio assert.h cassert string.h cstring cuda_fp16.h cuda_fp16.hpp cuda_bf16.h
-  cuda_bf16.hpp sm_60_atomic_functions.h stdlib.h cstdlib""".split()
+  cuda_bf16.hpp sm_60_atomic_functions.h stdlib.h cstdlib type_traits""".split()
 )
 _UNSUPPORTED_HEADERS = {  # first part of the name: what it would bring
   "cooperative_groups": "cooperative groups",
@@ -77,8 +78,8 @@ _KEYWORDS = frozenset(
 )
 # GNU attributes that change nothing, or have another name in CUDA.
 _HARMLESS_ATTRIBUTE = re.compile(
-  r"__attribute__ \( \( (?:(?:__)?(?:unused|always_inline|noinline|pure|const|hot"
-  r"|cold|flatten)(?:__)?(?: ,)? )+\) \)"
+  r"__attribute__ \( \( (?:(?:__)?(?:unused|always_inline|noinline|pure|const"
+  r"|hot|cold|flatten)(?:__)?(?: ,)? )+\) \)"
 )
 _ALIGNED_ATTRIBUTE = re.compile(
   r"__attribute__ \( \( (?:__)?aligned(?:__)? (\( [\w ()+*]+ \)) \) \)"
@@ -99,6 +100,14 @@ def _executor_names():
   for path in (pathlib.Path(__file__).parent / "native").glob("*.h"):
     names.update(re.findall(r"\b(?:ke|KE)_\w+", path.read_text()))
   return frozenset(names)
+
+
+class Macros:
+  """What the text's macros stand for, as far as it matters here."""
+
+  def __init__(self):
+    self.shared: dict[str, str] = {}  # for `__shared__`, with their text
+    self.device: set[str] = set()  # hold `__device__` or its kind
 
 
 _EXECUTOR_NAMES = _executor_names()
@@ -159,13 +168,13 @@ def _check_include(name, rest, line):
   )
 
 
-def directive(text: str, line: int, aliases: dict[str, str]) -> str | None:
+def directive(text: str, line: int, macros: Macros) -> str | None:
   """What becomes of a preprocessor line.
 
   Args:
     text: the line, from `#` on, continuation lines joined.
     line: its number.
-    aliases: gets the macros that stand for `__shared__`, with their text.
+    macros: gets what the line defines.
 
   Returns:
     Its replacement, or None if it stays as it is.
@@ -208,7 +217,9 @@ def directive(text: str, line: int, aliases: dict[str, str]) -> str | None:
       alias = _SHARED_ALIAS.match(rest)
       if not alias:
         raise unsupported("a `__shared__` declaration inside of a macro", line)
-      aliases[alias.group(1)] = alias.group(2)
+      macros.shared[alias.group(1)] = alias.group(2)
+    elif macro and any(t.text in declarations.DEVICE_WORDS for t in tokens):
+      macros.device.add(macro.group(1))
   if "_Pragma" in text:
     return _PRAGMA_OPERATOR.sub("", text)
   return None

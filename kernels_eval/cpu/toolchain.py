@@ -4,6 +4,8 @@ The parts (runtime library, host program, precompiled device header) are built
 once for each compiler version and kept in the user's cache folder.
 """
 
+import atexit
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -12,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 
 NATIVE = pathlib.Path(__file__).parent / "native"
 
@@ -27,6 +30,7 @@ CANDIDATE_FLAGS = (
   "-gdwarf-4",  # addr2line 2.40 confuses the files of version 5
   "-fPIC",
   "-fwrapv",
+  "-fsigned-char",  # the same on every processor
   "-fno-finite-loops",
   "-fno-strict-aliasing",
   "-ffp-contract=off",
@@ -39,6 +43,7 @@ CANDIDATE_FLAGS = (
   "-fno-stack-protector",
   "-fstack-clash-protection",  # a large frame must not jump the guard page
   # Calls, so that the linker can send them to checked versions.
+  "-fno-builtin-printf",
   "-fno-builtin-memcpy",
   "-fno-builtin-memmove",
   "-fno-builtin-memset",
@@ -57,6 +62,7 @@ _NATIVE_FLAGS = ("-std=c++17", "-O2", "-g1", "-fno-exceptions", "-fno-rtti")
 
 
 _UNIT, _ASSEMBLY, _OBJECT, _HEADER = "UNIT.cpp", "ASSEMBLY", "OBJECT", "HEADER"
+_UNUSED_S = 30 * 24 * 3600.0
 _PLAIN, _WITH_HALF = "device.h", "device_with_half.h"
 
 
@@ -279,7 +285,8 @@ def prepare(compiler_name: str = "g++") -> Toolchain:
       "newer (Debian, Ubuntu: apt install g++)"
     )
   version = _run([compiler, "-dumpfullversion"])
-  if int(version.split(".")[0]) < 11:
+  major = version.split(".")[0]
+  if not major.isdigit() or int(major) < 11:
     raise ToolchainError(f"g++ {version} is too old; 11 or newer is needed")
   digest = hashlib.sha256()
   for path in _sources():
@@ -287,7 +294,10 @@ def prepare(compiler_name: str = "g++") -> Toolchain:
   digest.update(repr((compiler, version, CANDIDATE_FLAGS)).encode())
   name = f"cpu-{digest.hexdigest()[:16]}"
   parts = _cache_folder() / name
-  if not (parts / f"{_WITH_HALF}.gch").exists():
+  if _is_complete(parts):
+    with contextlib.suppress(OSError):  # not ours, or read-only
+      os.utime(parts)
+  else:
     parts = _build_into_cache(parts, compiler)
   compile_step, assemble_step = _steps(compiler)
   return Toolchain(
@@ -303,6 +313,18 @@ def prepare(compiler_name: str = "g++") -> Toolchain:
   )
 
 
+def _is_complete(parts):
+  return (parts / f"{_WITH_HALF}.gch").exists()  # what is built last
+
+
+def _remove_old(cache):
+  """Removes parts of other versions that nobody has used for a month."""
+  with contextlib.suppress(OSError):
+    for folder in [*cache.glob("cpu-*"), *cache.glob(".build-*")]:
+      if time.time() - folder.stat().st_mtime > _UNUSED_S:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _build_into_cache(parts, compiler):
   try:
     parts.parent.mkdir(parents=True, exist_ok=True)
@@ -311,22 +333,21 @@ def _build_into_cache(parts, compiler):
     # No cache (read-only home): build for this process alone.
     folder = tempfile.mkdtemp(prefix="kernels_eval-build-")
     _build(pathlib.Path(folder), compiler)
-    _remove_at_exit(folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return pathlib.Path(folder)
   try:
     _build(pathlib.Path(folder), compiler)
     os.chmod(folder, 0o755)
     try:
       os.rename(folder, parts)
-    except OSError:  # another process was faster
-      shutil.rmtree(folder)
+    except OSError:
+      if not _is_complete(parts):  # somebody has removed a file
+        shutil.rmtree(parts)
+        os.rename(folder, parts)
+      else:  # another process was faster
+        shutil.rmtree(folder)
   except BaseException:
     shutil.rmtree(folder, ignore_errors=True)
     raise
+  _remove_old(parts.parent)
   return parts
-
-
-def _remove_at_exit(folder):
-  import atexit
-
-  atexit.register(shutil.rmtree, folder, ignore_errors=True)

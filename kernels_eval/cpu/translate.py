@@ -15,8 +15,9 @@ A trailer gives each launch a C entry point and checks parameter types.
 from typing import NamedTuple
 
 from kernels_eval import dtypes, source
-from kernels_eval.candidate import Candidate, CandidateError, Launch
+from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import declarations, host_code, refusals
+from kernels_eval.launch_plan import CandidateError, Launch
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status
 
@@ -238,14 +239,15 @@ def translate_source(program: str) -> Unit:
   tokens = source.code(program)
   lines = source.Lines(program)
   edits = []  # (token, replacement)
-  aliases = {}
+  macros = refusals.Macros()
+  aliases = macros.shared
   scopes = _Scopes()
   shared_until = done_until = -1
   shared_of_file = []
   for i, token in enumerate(tokens):
     line = lines.at(token.start)
     if token.kind == "directive":
-      replacement = refusals.directive(token.text, line, aliases)
+      replacement = refusals.directive(token.text, line, macros)
       if replacement is not None:
         edits.append((token, replacement))
       continue
@@ -276,7 +278,7 @@ def translate_source(program: str) -> Unit:
         edits += [(t, "") for t in tokens[i : close + 1]]
     scopes.step(tokens, i)
   plain = [t for t in tokens if t.kind != "directive"]
-  found = declarations.read(plain)
+  found = declarations.read(plain, macros.device)
   for index, mark in [
     *host_code.marks(found, plain),
     *_inline_marks(found, plain),
@@ -330,8 +332,8 @@ def _entry(index, launch, types, shared_of_file) -> str:
   function = f"{launch.kernel}{launch.template}"
   f = f"ke_function_{index}"
   checks = "".join(
-    f"static_assert(ke_device::fits<ke_device::parameter<{i}, {f}>, {t}>::value,"
-    f' "KE_TYPE {index} {i}");'
+    f"static_assert(ke_device::fits<ke_device::parameter<{i}, {f}>, {t}>"
+    f'::value, "KE_TYPE {index} {i}");'
     for i, t in enumerate(types)
   )
   values = ", ".join(

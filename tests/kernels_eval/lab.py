@@ -1,6 +1,5 @@
 """Runs kernels that belong to no problem: arrays in, arrays out."""
 
-
 from kernels_eval import candidate as candidate_lib
 from kernels_eval import dtypes
 from kernels_eval.cpu.outcome import Stop
@@ -61,10 +60,12 @@ class Lab:
       launch,
     )
     parsed = candidate_lib.parse(text, problem)
-    folder = self.executor.new_folder()
-    artefact = self.executor.compile(parsed, problem, folder)
     case = spec.Case(0, dims, "given", scalars)
-    self.result = self.executor.run(artefact, parsed, problem, [(case, inputs)])
+    with self.executor.folder() as folder:
+      artefact = self.executor.compile(parsed, problem, folder)
+      self.result = self.executor.run(
+        artefact, parsed, problem, [(case, inputs)]
+      )
     return {
       n: self.result.outputs[0][n].view(dtypes.DTYPES[d].storage)
       for n, (d, _) in outputs.items()

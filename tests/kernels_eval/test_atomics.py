@@ -126,8 +126,10 @@ def test_compare_and_swap_loops(lab):
   }
   __device__ unsigned short step(unsigned short* p) {
     unsigned short old = *p, assumed;
-    do { assumed = old; old = atomicCAS(p, assumed, (unsigned short)(old + 1)); }
-    while (assumed != old);
+    do {
+      assumed = old;
+      old = atomicCAS(p, assumed, (unsigned short)(old + 1));
+    } while (assumed != old);
     return old;
   }
   __global__ void k(const int* x, double* out) {

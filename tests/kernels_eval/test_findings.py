@@ -138,7 +138,8 @@ FINDINGS = {
   ),
   "unwritten_shared": (
     "uninitialized_read", 2, "reads shared s[3] before",
-    "block=(4)", "__shared__ float s[4];\n  if (t < 3) s[t] = 1; out[t] = s[t];",
+    "block=(4)",
+    "__shared__ float s[4];\n  if (t < 3) s[t] = 1; out[t] = s[t];",
   ),
   "unwritten_dynamic_shared": (
     "uninitialized_read", 2, "dynamic shared memory at byte 8",
@@ -206,7 +207,8 @@ FINDINGS = {
     "\n  out[t] = n;",
   ),
   "missing_lane": (
-    "divergent_warp", 1, "waits for lane 16 of its mask 0xffffffff, which waits",
+    "divergent_warp", 1,
+    "waits for lane 16 of its mask 0xffffffff, which waits",
     "block=(32)",
     "if (t < 16) out[t] = __shfl_down_sync(0xffffffffu, x[t], 1);"
     "\n  __syncthreads();",

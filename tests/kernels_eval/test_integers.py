@@ -20,33 +20,43 @@ def test_integer_intrinsics(lab):
     "__clz(a)": [len(s) - len(s.lstrip("0")) for s in _bits(A)],
     "__ffs(a)": [s[::-1].find("1") + 1 for s in _bits(A)],
     "__brev(a)": [int(s[::-1], 2) for s in _bits(A)],
-    "__mulhi(a, b)": [(int(a) * int(b)) >> 32 for a, b in zip(A, B)],
+    "__mulhi(a, b)": [
+      (int(a) * int(b)) >> 32 for a, b in zip(A, B, strict=True)
+    ],
     "__umulhi(a, b)": [
-      ((int(a) % 2**32) * (int(b) % 2**32)) >> 32 for a, b in zip(A, B)
+      ((int(a) % 2**32) * (int(b) % 2**32)) >> 32
+      for a, b in zip(A, B, strict=True)
     ],
     "__mul24(a, b)": [
       ((int(a) << 8) % 2**32 - (((int(a) << 8) % 2**32) >> 31 << 32) >> 8)
       * ((int(b) << 8) % 2**32 - (((int(b) << 8) % 2**32) >> 31 << 32) >> 8)
-      for a, b in zip(A, B)
+      for a, b in zip(A, B, strict=True)
     ],
     "__umul24(a, b)": [
-      (int(a) & 0xFFFFFF) * (int(b) & 0xFFFFFF) for a, b in zip(A, B)
+      (int(a) & 0xFFFFFF) * (int(b) & 0xFFFFFF)
+      for a, b in zip(A, B, strict=True)
     ],
-    "__sad(a, b, 7u)": [abs(int(a) - int(b)) + 7 for a, b in zip(A, B)],
+    "__sad(a, b, 7u)": [
+      abs(int(a) - int(b)) + 7 for a, b in zip(A, B, strict=True)
+    ],
     "__usad(a, b, 7u)": [
-      abs(int(a) % 2**32 - int(b) % 2**32) + 7 for a, b in zip(A, B)
+      abs(int(a) % 2**32 - int(b) % 2**32) + 7
+      for a, b in zip(A, B, strict=True)
     ],
-    "__hadd(a, b)": [(int(a) + int(b)) >> 1 for a, b in zip(A, B)],
-    "__rhadd(a, b)": [(int(a) + int(b) + 1) >> 1 for a, b in zip(A, B)],
+    "__hadd(a, b)": [(int(a) + int(b)) >> 1 for a, b in zip(A, B, strict=True)],
+    "__rhadd(a, b)": [
+      (int(a) + int(b) + 1) >> 1 for a, b in zip(A, B, strict=True)
+    ],
     "__uhadd(a, b)": [
-      (int(a) % 2**32 + int(b) % 2**32) >> 1 for a, b in zip(A, B)
+      (int(a) % 2**32 + int(b) % 2**32) >> 1 for a, b in zip(A, B, strict=True)
     ],
     "__funnelshift_l(a, b, 37)": [
       (((int(b) % 2**32) << 32 | int(a) % 2**32) << 5) >> 32
-      for a, b in zip(A, B)
+      for a, b in zip(A, B, strict=True)
     ],
     "__funnelshift_r(a, b, 3)": [
-      ((int(b) % 2**32) << 32 | int(a) % 2**32) >> 3 for a, b in zip(A, B)
+      ((int(b) % 2**32) << 32 | int(a) % 2**32) >> 3
+      for a, b in zip(A, B, strict=True)
     ],
     "__funnelshift_lc(a, b, 40)": [int(a) for a in A],
     "min(a, b)": np.minimum(A, B),
@@ -156,7 +166,9 @@ def test_sizes_of_vector_types(lab):
     )
   size = 2 * len(_VECTORS)
   got = lab.out(text + "}", "int32", size, launch="grid=(1) block=(1)")
-  assert dict(zip(_VECTORS, map(tuple, got.reshape(-1, 2)))) == _VECTORS
+  assert (
+    dict(zip(_VECTORS, map(tuple, got.reshape(-1, 2)), strict=True)) == _VECTORS
+  )
 
 
 def test_vector_loads_and_stores(lab):

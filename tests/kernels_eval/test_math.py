@@ -57,8 +57,9 @@ UNARY = {
   "__frcp_rn": ("u", lambda u: 1 / u), "__fsqrt_rn": ("u", np.sqrt),
   # The same through C++ overloads, std:: and double.
   "exp": ("v", np.exp), "std::exp": ("v", np.exp), "std::sqrt": ("u", np.sqrt),
-  "std::abs": ("x", np.abs), "abs": ("x", np.abs), "rsqrt": ("u", lambda u: 1 / np.sqrt(u)),
-  "std::tanh": ("x", np.tanh), "fabs": ("x", np.abs), "std::floor": ("x", np.floor),
+  "std::abs": ("x", np.abs), "abs": ("x", np.abs),
+  "rsqrt": ("u", lambda u: 1 / np.sqrt(u)), "std::tanh": ("x", np.tanh),
+  "fabs": ("x", np.abs), "std::floor": ("x", np.floor),
   "log1p": ("u", np.log1p), "erf": ("x", _vectorised(math.erf)),
 }  # fmt: skip
 BINARY = {

@@ -184,17 +184,17 @@ def test_arithmetic_rounds_once(lab, dtype):
   ).view(np.uint16).reshape(7, 512)  # fmt: skip
   a, b, d = ([Fraction(v) for v in _values(dtype, w)] for w in (x, y, z))
   exact = [
-    [p + q for p, q in zip(a, b)],
-    [p - q for p, q in zip(a, b)],
-    [p * q for p, q in zip(a, b)],
-    [p / q for p, q in zip(a, b)],
-    [p * q + r for p, q, r in zip(a, b, d)],
+    [p + q for p, q in zip(a, b, strict=True)],
+    [p - q for p, q in zip(a, b, strict=True)],
+    [p * q for p, q in zip(a, b, strict=True)],
+    [p / q for p, q in zip(a, b, strict=True)],
+    [p * q + r for p, q, r in zip(a, b, d, strict=True)],
     [-p for p in a],
     [abs(p) for p in a],
   ]
   limit = Fraction(65519 if dtype == "float16" else float(2.0**127))
-  for row, values in zip(got, exact):
-    for bits, value in zip(row, values):
+  for row, values in zip(got, exact, strict=True):
+    for bits, value in zip(row, values, strict=True):
       if value != 0 and abs(value) < limit:
         assert int(bits) == _round_fraction(dtype, value)
 

@@ -1,9 +1,16 @@
 """Grids, blocks, barriers and shared memory."""
 
+import dataclasses
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 
+from kernels_eval import sandbox
+from kernels_eval.cpu import executor, toolchain
 from kernels_eval.schema import Status
+from tests.kernels_eval import lab as lab_lib
 
 
 def test_every_thread_of_a_three_dimensional_grid_runs_once(lab):
@@ -204,6 +211,25 @@ def test_shared_memory_starts_as_poison_in_each_block(lab):
   assert "shared s" in stop.message
 
 
+def test_what_depends_on_the_order_of_threads_is_wrong(check):
+  text = """
+  // launch: clear grid=(1) block=(1)
+  // launch: add grid=(ceil_div(n, 256)) block=(256)
+  __device__ int ticket;
+  __global__ void clear(const float* x, const float* y, float* out, int n) {
+    ticket = 0;
+  }
+  __global__ void add(const float* x, const float* y, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[atomicAdd(&ticket, 1)] = x[i] + y[i];
+  }"""
+  answer = check("vector_add", text)
+  assert answer.status == Status.WRONG_ANSWER
+  assert answer.num_cases_passed == 1
+  in_order = text.replace("out[atomicAdd(&ticket, 1)]", "out[i]")
+  assert check("vector_add", in_order).status == Status.PASSED
+
+
 def test_two_instances_of_a_template_have_memory_of_their_own(lab):
   text = """
   template <class T> __device__ T rotate(T v) {
@@ -238,3 +264,51 @@ def test_shared_memory_takes_no_initializer(lab):
   stop = lab.stop("__global__ void k(float* out) { __shared__ int s = 1; }")
   assert stop.status == Status.COMPILE_ERROR
   assert "initializer" in stop.message
+
+
+@pytest.fixture
+def portable(tmp_path):
+  """A lab whose runtime uses the C library's switch of stacks, as on processors
+  without one of their own."""
+  parts, root = tmp_path / "parts", tmp_path / "root"
+  tools = toolchain.prepare()
+  shutil.copytree(tools.parts, parts)
+  root.mkdir()
+  runtime = [str(p) for p in (toolchain.NATIVE / "runtime").glob("*.cpp")]
+  subprocess.run(
+    [
+      *("g++", "-O0", "-fPIC", "-shared", "-DKE_UCONTEXT", *runtime),
+      *("-Wl,-soname,libke_runtime.so", "-o", parts / "libke_runtime.so"),
+    ],
+    check=True,
+  )
+  made = executor.Executor(
+    dataclasses.replace(tools, parts=parts),
+    sandbox.probe(),
+    root,
+    executor.Settings(),
+  )
+  yield lab_lib.Lab(made)
+  made.close()
+
+
+def test_the_portable_switch_of_stacks(portable):
+  text = """
+  __device__ int deep(int n) {
+    return n ? deep(n - 1) + __shfl_xor_sync(0xffffffffu, n, 1) : 0;
+  }
+  __global__ void k(int* out) {
+    __shared__ int s[96];
+    int t = threadIdx.x;
+    for (int i = 0; i < 3; i++) {
+      s[t] = deep(50) + i;
+      __syncthreads();
+      out[t] = s[95 - t] + t;
+      __syncthreads();
+    }
+  }"""
+  got = portable.out(text, "int32", 96, launch="grid=(1) block=(96)")
+  np.testing.assert_array_equal(got, 1275 + 2 + np.arange(96))
+  text = "__global__ void k(float* out) { if (threadIdx.x) __syncthreads(); }"
+  stop = portable.stop(text, launch="grid=(1) block=(2)")
+  assert stop.finding.kind == "divergent_barrier"

@@ -10,7 +10,6 @@
 #define __CUDA_ARCH__ 900
 #define __CUDACC__ 1
 #define __NVCC__ 1
-#define KERNELS_EVAL_CPU 1
 
 #define __global__
 #define __device__
@@ -64,6 +63,9 @@ struct enable_if<true, T> {
 };
 }  // namespace ke_device
 
+#define NULL __null
+
+#include "device_traits.h"
 #include "device_vector.h"
 
 // The runtime sets these before it resumes a thread. They are constant for as

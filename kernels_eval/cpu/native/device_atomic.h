@@ -10,12 +10,8 @@ extern "C" uint64_t ke_atomic(int op, int type, void* address, uint64_t value,
 namespace ke_device {
 template <class T>
 KE_INLINE T atomic(int op, int type, T* p, T value, T compare) {
-  uint64_t v = 0, c = 0;
-  __builtin_memcpy(&v, &value, sizeof value);
-  __builtin_memcpy(&c, &compare, sizeof compare);
-  v = ke_atomic(op, type, (void*)p, v, c);
-  __builtin_memcpy(&value, &v, sizeof value);
-  return value;
+  return from_bits<T>(
+      ke_atomic(op, type, (void*)p, to_bits(value), to_bits(compare)));
 }
 }  // namespace ke_device
 

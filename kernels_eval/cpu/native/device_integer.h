@@ -24,29 +24,19 @@
 #define UINT64_MAX __UINT64_MAX__
 #define SIZE_MAX __SIZE_MAX__
 
-namespace ke_device {
-template <class To, class From>
-KE_INLINE To bit_cast(From x) {
-  static_assert(sizeof(To) == sizeof(From), "sizes differ");
-  To y;
-  __builtin_memcpy(&y, &x, sizeof y);
-  return y;
-}
-}  // namespace ke_device
-
-KE_INLINE int __float_as_int(float x) { return ke_device::bit_cast<int>(x); }
+KE_INLINE int __float_as_int(float x) { return __builtin_bit_cast(int, x); }
 KE_INLINE unsigned __float_as_uint(float x) {
-  return ke_device::bit_cast<unsigned>(x);
+  return __builtin_bit_cast(unsigned, x);
 }
-KE_INLINE float __int_as_float(int x) { return ke_device::bit_cast<float>(x); }
+KE_INLINE float __int_as_float(int x) { return __builtin_bit_cast(float, x); }
 KE_INLINE float __uint_as_float(unsigned x) {
-  return ke_device::bit_cast<float>(x);
+  return __builtin_bit_cast(float, x);
 }
 KE_INLINE long long __double_as_longlong(double x) {
-  return ke_device::bit_cast<long long>(x);
+  return __builtin_bit_cast(long long, x);
 }
 KE_INLINE double __longlong_as_double(long long x) {
-  return ke_device::bit_cast<double>(x);
+  return __builtin_bit_cast(double, x);
 }
 KE_INLINE int __double2hiint(double x) {
   return (int)(__double_as_longlong(x) >> 32);

@@ -19,14 +19,33 @@ KE_INLINE unsigned __activemask() { return ke_active_mask(); }
 KE_INLINE unsigned __lanemask_lt() { return (1u << ke_lane()) - 1; }
 
 namespace ke_device {
+// Values as 64 bits and back. (A copy through memory would be checked.)
+template <size_t N>
+struct word;
+template <>
+struct word<2> {
+  typedef unsigned short type;
+};
+template <>
+struct word<4> {
+  typedef unsigned type;
+};
+template <>
+struct word<8> {
+  typedef uint64_t type;
+};
+template <class T>
+KE_INLINE uint64_t to_bits(T value) {
+  return __builtin_bit_cast(typename word<sizeof(T)>::type, value);
+}
+template <class T>
+KE_INLINE T from_bits(uint64_t bits) {
+  typedef typename word<sizeof(T)>::type Word;
+  return __builtin_bit_cast(T, (Word)bits);
+}
 template <class T>
 KE_INLINE T shuffle(int op, unsigned mask, T value, int argument, int width) {
-  static_assert(sizeof(T) <= 8, "a shuffled value has at most 8 bytes");
-  uint64_t bits = 0;
-  __builtin_memcpy(&bits, &value, sizeof value);
-  bits = ke_warp(op, mask, bits, argument, width);
-  __builtin_memcpy(&value, &bits, sizeof value);
-  return value;
+  return from_bits<T>(ke_warp(op, mask, to_bits(value), argument, width));
 }
 }  // namespace ke_device
 
@@ -69,18 +88,15 @@ KE_INLINE int __uni_sync(unsigned mask, int predicate) {
   unsigned yes = __ballot_sync(mask, predicate);
   return predicate ? __ballot_sync(mask, !predicate) == 0 : yes == 0;
 }
-#define KE_MATCH(T)                                                \
-  KE_INLINE unsigned __match_any_sync(unsigned m, T v) {           \
-    uint64_t bits = 0;                                             \
-    __builtin_memcpy(&bits, &v, sizeof v);                         \
-    return (unsigned)ke_warp(KE_MATCH_ANY, m, bits, 0, 32);        \
-  }                                                                \
-  KE_INLINE unsigned __match_all_sync(unsigned m, T v, int* all) { \
-    uint64_t bits = 0;                                             \
-    __builtin_memcpy(&bits, &v, sizeof v);                         \
-    unsigned r = (unsigned)ke_warp(KE_MATCH_ALL, m, bits, 0, 32);  \
-    *all = r != 0;                                                 \
-    return r;                                                      \
+#define KE_MATCH(T)                                                          \
+  KE_INLINE unsigned __match_any_sync(unsigned m, T v) {                     \
+    return (unsigned)ke_warp(KE_MATCH_ANY, m, ke_device::to_bits(v), 0, 32); \
+  }                                                                          \
+  KE_INLINE unsigned __match_all_sync(unsigned m, T v, int* all) {           \
+    unsigned r =                                                             \
+        (unsigned)ke_warp(KE_MATCH_ALL, m, ke_device::to_bits(v), 0, 32);    \
+    *all = r != 0;                                                           \
+    return r;                                                                \
   }
 // clang-format off
 KE_MATCH(int) KE_MATCH(unsigned) KE_MATCH(long long)

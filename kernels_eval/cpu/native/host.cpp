@@ -180,9 +180,11 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
   bool log_open = true;
   Outcome cut = kExited;  // the limit that ended the job, if one did
   for (;;) {
-    pollfd waits[2] = {{log_open ? log_pipe[0] : -1, POLLIN, 0},
-                       {process, POLLIN, 0}};
-    poll(waits, 2, 20);
+    pollfd waits[3] = {{log_open ? log_pipe[0] : -1, POLLIN, 0},
+                       {process, POLLIN, 0},
+                       {kSocket, 0, 0}};
+    poll(waits, 3, 20);
+    bool is_abandoned = waits[2].revents & POLLHUP;  // by the judge
     if (waits[0].revents) {
       char chunk[16384];
       ssize_t n = read(log_pipe[0], chunk, sizeof chunk);
@@ -207,7 +209,7 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
       cut = kWallLimit;
     else if (cpu_ms(child) > job.cpu_limit_ms)
       cut = kCpuLimit;
-    if (cut != kExited) {
+    if (cut != kExited || is_abandoned) {
       kill(-child, SIGKILL);
       kill(child, SIGKILL);
       answer->outcome = cut;

@@ -103,6 +103,7 @@ extern "C" int ke_execute(char* mapping, uint64_t mapping_bytes,
   uint64_t start = now_us();
   for (unsigned c = 0; c < plan->num_cases; c++) {
     report->case_index = c;
+    last_thread_first = c % 2 == 1;
     const Buffer* own = buffers + cases[c].first_buffer;
     memory_begin_case(own, cases[c].num_buffers);
     for (unsigned l = 0; l < cases[c].num_launches; l++) {

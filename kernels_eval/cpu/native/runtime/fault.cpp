@@ -62,8 +62,8 @@ void* candidate_frame(void* pc, const char* stack) {
   auto ours = [](const void* p) {
     return (const char*)p < code_start || (const char*)p >= code_end;
   };
-  const char* top = fibre_stack(current->fibre) + kStackBytes;
-  const char* low = top - kStackBytes;
+  const char* top = fibre_stack(current->fibre) + kStackSpan;
+  const char* low = top - kStackSpan;
   if (!ours(pc)) return pc;
   void* const* word = (void* const*)(stack < low ? low : stack);
   for (; (const char*)word < top; word++)

@@ -16,13 +16,21 @@ namespace ke {
 namespace {
 
 constexpr size_t kPage = 64 * 1024;  // the largest page size of aarch64
-constexpr size_t kSlot = kStackBytes + kPage;
+// Stacks start at different offsets within a page: at the same one, the hot end
+// of each would fall into the same few sets of the caches.
+constexpr size_t kColours = 128, kColourBytes = 320;
+static_assert(kColours * kColourBytes <= kPage, "a page holds all offsets");
+constexpr size_t kSlot = kPage + kStackBytes + kPage;
 
-char* slots;  // kMaxThreads slots: a guard page below each stack
+char* slots;  // kMaxThreads slots: guard page, stack, offset
 void (*fibre_entry)();
 bool started[kMaxThreads];
 
 char* stack_low(int fibre) { return slots + fibre * kSlot + kPage; }
+char* stack_top(int fibre) {
+  return stack_low(fibre) + kStackBytes +
+         (size_t)fibre % kColours * kColourBytes;
+}
 
 }  // namespace
 
@@ -34,7 +42,8 @@ static ucontext_t contexts[kMaxThreads], scheduler_context;
 static void first_frame(int fibre) {
   getcontext(&contexts[fibre]);
   contexts[fibre].uc_stack.ss_sp = stack_low(fibre);
-  contexts[fibre].uc_stack.ss_size = kStackBytes;
+  contexts[fibre].uc_stack.ss_size =
+      (size_t)(stack_top(fibre) - stack_low(fibre));
   contexts[fibre].uc_link = nullptr;
   makecontext(&contexts[fibre], fibre_entry, 0);
 }
@@ -70,7 +79,7 @@ static void* saved[kMaxThreads];
 static void* scheduler;
 
 static void first_frame(int fibre) {
-  void** top = (void**)(stack_low(fibre) + kStackBytes);
+  void** top = (void**)stack_top(fibre);
   *--top = nullptr;  // keeps the stack 16-byte aligned at the entry
   *--top = (void*)fibre_entry;
   for (int i = 0; i < 6; i++) *--top = nullptr;
@@ -119,7 +128,7 @@ static void* saved[kMaxThreads];
 static void* scheduler;
 
 static void first_frame(int fibre) {
-  void** top = (void**)(stack_low(fibre) + kStackBytes);
+  void** top = (void**)stack_top(fibre);
   top -= 20;
   for (int i = 0; i < 20; i++) top[i] = nullptr;
   top[11] = (void*)fibre_entry;  // x30
@@ -137,7 +146,7 @@ void fibres_init(void (*entry)()) {
 
 void fibre_resume(int fibre) {
   if (!started[fibre]) {
-    if (mprotect(stack_low(fibre), kStackBytes, PROT_READ | PROT_WRITE))
+    if (mprotect(stack_low(fibre), kStackBytes + kPage, PROT_READ | PROT_WRITE))
       _exit(4);
     first_frame(fibre);
     started[fibre] = true;
@@ -155,6 +164,14 @@ void fibre_suspend() {
   swapcontext(&contexts[fibre], &scheduler_context);
 #else
   ke_switch(&saved[fibre], scheduler);
+#endif
+}
+
+void fibre_switch(int from, int to) {
+#if KE_UCONTEXT
+  swapcontext(&contexts[from], &contexts[to]);
+#else
+  ke_switch(&saved[from], saved[to]);
 #endif
 }
 

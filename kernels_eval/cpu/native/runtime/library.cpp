@@ -18,6 +18,9 @@ namespace ke {
 
 namespace {
 
+// Each byte may cost 30 of records (order.h) once it is used.
+constexpr size_t kMaxVariableBytes = 64 << 20;
+
 struct File {
   const char* bytes;
   size_t size;
@@ -84,9 +87,11 @@ void examine_library(const char* path) {
   const ElfW(Ehdr)* head = file.at<ElfW(Ehdr)>(0, 1);
   const ElfW(Shdr)* sections =
       file.at<ElfW(Shdr)>(head->e_shoff, head->e_shnum);
-  size_t constructors = 0;
+  size_t constructors = 0, variables = 0;
   for (int i = 0; i < head->e_shnum; i++) {
     const ElfW(Shdr) & section = sections[i];
+    if (section.sh_flags & SHF_ALLOC && section.sh_flags & SHF_WRITE)
+      variables += section.sh_size;
     if (section.sh_type == SHT_INIT_ARRAY ||
         section.sh_type == SHT_PREINIT_ARRAY)
       constructors += section.sh_size / sizeof(void*);
@@ -99,6 +104,10 @@ void examine_library(const char* path) {
     fault(kLoadFailed, nullptr, -1,
           "dynamic initialisation of a global variable is not possible on a "
           "device");
+  if (variables > kMaxVariableBytes)
+    fault(kLoadFailed, nullptr, -1,
+          "the global variables take %zu bytes; at most %zu", variables,
+          kMaxVariableBytes);
   munmap(const_cast<char*>(file.bytes), file.size);
 }
 

@@ -32,7 +32,6 @@ constexpr int kMaxBuffers = 64, kMaxModules = 16;
 Region modules[kMaxModules];
 int num_modules;
 int num_base_regions;  // without shared variables
-uint32_t case_first_interval, launch_first_interval;
 uint64_t block_serial;
 size_t static_shared_bytes, dynamic_bytes;
 
@@ -51,20 +50,12 @@ Cell* new_cells(size_t count) {
   return (Cell*)p;
 }
 
-Since since(Scope scope) {
-  switch (scope) {
-    case kBuffer:
-      return {case_first_interval, launch_first_interval};
-    case kGlobal:  // starts as zeros, or as its initialiser says
-      return {0, launch_first_interval};
-    default:
-      return {block_first_interval, block_first_interval};
-  }
-}
-
 // ---- one access
 
-inline void touch_cell(Cell& c, char* address, unsigned bytes,
+// Inlined into each of the compiler's entry points, for their constants.
+#define KE_HOT __attribute__((always_inline)) inline
+
+KE_HOT void touch_cell(Cell& c, char* address, unsigned bytes,
                        const Access& a) {
   if (a.kind == kLoad) {
     read_cell(c, address, a);
@@ -88,7 +79,7 @@ __attribute__((noinline)) void touch_bytes(const Region& r, size_t offset,
     touch_cell(cells[offset % 4 + i], r.base + offset + i, 1, a);
 }
 
-inline void touch(const Region& r, size_t offset, size_t bytes,
+KE_HOT void touch(const Region& r, size_t offset, size_t bytes,
                   const Access& a) {
   while (bytes) {
     unsigned here = 4 - (unsigned)(offset % 4);
@@ -140,12 +131,12 @@ const Region* find(char* address, size_t bytes, Kind kind, void* pc) {
   out_of_bounds(address, (unsigned)bytes, kind, pc);
 }
 
-inline void check(char* address, size_t bytes, Kind kind, bool is_volatile,
+KE_HOT void check(char* address, size_t bytes, Kind kind, bool is_volatile,
                   void* pc) {
   if (!current) return;  // constructors of the module, before any launch
   if (num_suspects) settle_suspicion_before(kind);
   if (++num_accesses >= next_event) schedule_event(pc);
-  if ((size_t)(address - own_stack) < kStackBytes) return;
+  if ((size_t)(address - own_stack) < kStackSpan) return;
   const Region* r = &regions[region_of_site[site_of(pc)]];
   if (!contains(*r, address, bytes)) r = find(address, bytes, kind, pc);
   if (r->read_only) {
@@ -157,7 +148,7 @@ inline void check(char* address, size_t bytes, Kind kind, bool is_volatile,
   if (is_volatile && kind == kLoad) note_volatile_read();
   touch(*r, (size_t)(address - r->base), bytes,
         {kind, is_volatile, r->scope == kShared || r->scope == kDynamicShared,
-         since(r->scope), pc});
+         r->since, pc});
 }
 
 // A power of two up to 16 is a single access of the device.
@@ -214,8 +205,7 @@ void memory_add_module(const char* base, size_t bytes, bool writable) {
 
 void memory_begin_case(const Buffer* buffers, unsigned num_buffers) {
   next_interval();
-  case_first_interval = interval;
-  num_regions = 0;
+  while (num_regions) regions[--num_regions].bytes = 0;  // sites know them
   for (unsigned i = 0; i < num_buffers && i < kMaxBuffers; i++) {
     const Buffer& b = buffers[i];
     regions[num_regions++] = {map_base + b.offset,
@@ -225,7 +215,8 @@ void memory_begin_case(const Buffer* buffers, unsigned num_buffers) {
                               kBuffer,
                               b.role == kInput,
                               &b,
-                              nullptr};
+                              nullptr,
+                              {interval, interval}};
   }
   // Dynamic shared memory: the launch says how much.
   regions[num_regions++] = {
@@ -240,7 +231,10 @@ void memory_begin_case(const Buffer* buffers, unsigned num_buffers) {
 
 void memory_begin_launch(unsigned bytes) {
   order_begin_launch();
-  launch_first_interval = interval;
+  // What earlier launches did is ordered before everything here.
+  for (int i = 0; i < num_base_regions; i++)
+    regions[i].since.ordered = interval;
+  for (int i = 0; i < num_modules; i++) modules[i].since.ordered = interval;
   dynamic_bytes = bytes < kDynamicSharedBytes ? bytes : kDynamicSharedBytes;
   regions[num_base_regions - 1].bytes = dynamic_bytes;
 }
@@ -251,6 +245,7 @@ void memory_begin_block() {
   static_shared_bytes = 0;
   for (int i = num_base_regions; i < num_regions; i++) regions[i].bytes = 0;
   num_regions = num_base_regions;
+  regions[num_base_regions - 1].since = {interval, interval};
   // Shared memory is never fresh on a device: it starts as NaN here.
   if (dynamic_bytes) memset(ke_dynamic_arena, 0xff, dynamic_bytes);
 }
@@ -280,8 +275,15 @@ void ke_enter_shared(ke_shared_record* v) {
     shared_cells_used += 5 * words;
   }
   Cell* cells = (Cell*)v->cells;
-  regions[num_regions++] = {(char*)v->address, v->bytes, cells,   cells + words,
-                            kShared,           false,    nullptr, v};
+  regions[num_regions++] = {(char*)v->address,
+                            v->bytes,
+                            cells,
+                            cells + words,
+                            kShared,
+                            false,
+                            nullptr,
+                            v,
+                            {block_first_interval, block_first_interval}};
   memset(v->address, 0xff, v->bytes);
 }
 

@@ -113,8 +113,8 @@ inline void read_cell(Cell& c, const char* address, const Access& a) {
       !(a.is_volatile && c.write_is_volatile &&
         c.write.interval < block_first_interval))
     race_on_read(address, a.pc, c.write);
-  if (c.read == now) return;
   if (c.read.interval == interval) {
+    if (c.read.who() == kMany || c.read == now) return;
     c.read = joined(c.read);
     c.read_is_volatile &= a.is_volatile;
     return;

@@ -30,6 +30,7 @@ struct Region {
   bool read_only;
   const Buffer* buffer;            // of kBuffer
   const ke_shared_record* shared;  // of kShared
+  Since since;
 };
 
 constexpr int kMaxRegions = 160;

@@ -46,21 +46,27 @@ struct Thread {
 extern Thread threads[kMaxThreads];
 extern Thread* current;  // null outside of a block
 extern unsigned num_threads;
+// Threads start in the order of their numbers, or in the opposite one: either
+// is as good on a device, so that what depends on it is wrong.
+extern bool last_thread_first;
 
 void make_ready(Thread* thread);
 void park(Wait why);  // returns when the scheduler resumes the thread
 void let_others_run();
 void run_block(void (*entry)(void**), void** arguments);
+void warps_begin_block();
 bool answer_active_masks();  // warp.cpp; false if no thread asks
 
 // ---- fibres (fibre.cpp)
 
 constexpr size_t kStackBytes = 256 * 1024;
+constexpr size_t kStackSpan = kStackBytes + 64 * 1024;  // mapped for a stack
 
 void fibres_init(void (*entry)());
-void fibre_resume(int fibre);  // from the scheduler
-void fibre_suspend();          // back to the scheduler
-char* fibre_stack(int fibre);  // its lowest address
+void fibre_resume(int fibre);         // from the scheduler
+void fibre_suspend();                 // back to the scheduler
+void fibre_switch(int from, int to);  // both have run before
+char* fibre_stack(int fibre);         // its lowest address
 // Which fibre's stack or guard page holds the address, or -1.
 int fibre_of_stack(const void* address);
 int fibre_of_guard(const void* address);

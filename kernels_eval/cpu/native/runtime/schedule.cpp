@@ -12,6 +12,7 @@ namespace ke {
 Thread threads[kMaxThreads];
 Thread* current;
 unsigned num_threads;
+bool last_thread_first;
 
 namespace {
 
@@ -43,8 +44,9 @@ void become(Thread* thread) {
 }
 
 Thread* take_next(int fibre) {
-  Thread* thread = &threads[next_thread];
-  unsigned i = next_thread++;
+  unsigned i = last_thread_first ? num_threads - 1 - next_thread : next_thread;
+  next_thread++;
+  Thread* thread = &threads[i];
   *thread = Thread{};
   thread->id = (uint16_t)i;
   thread->index = {i % blockDim.x, i / blockDim.x % blockDim.y,
@@ -140,10 +142,27 @@ void make_ready(Thread* thread) {
   ready[(ready_head + ready_count++) % kMaxThreads] = thread;
 }
 
+namespace {
+
+Thread* take_ready() {
+  Thread* thread = ready[ready_head];
+  ready_head = (ready_head + 1) % kMaxThreads;
+  ready_count--;
+  return thread;
+}
+
+}  // namespace
+
 void park(Wait why) {
   settle_suspicion();
   current->wait = why;
-  fibre_suspend();
+  if (ready_count && !prefer_new) {  // straight on, not by way of run_block
+    int from = current->fibre;
+    become(take_ready());
+    fibre_switch(from, current->fibre);
+  } else {
+    fibre_suspend();
+  }
 }
 
 void let_others_run() {
@@ -168,14 +187,12 @@ void run_block(void (*entry)(void**), void** arguments) {
   next_thread = num_done = 0;
   ready_head = ready_count = 0;
   for (unsigned i = 0; i < num_threads; i++) threads[i].wait = kIdle;
+  warps_begin_block();
   memory_begin_block();
   while (num_done < num_threads) {
     if (ready_count && !(prefer_new && any_left())) {
-      Thread* thread = ready[ready_head];
-      ready_head = (ready_head + 1) % kMaxThreads;
-      ready_count--;
-      become(thread);
-      fibre_resume(thread->fibre);
+      become(take_ready());
+      fibre_resume(current->fibre);
     } else if (any_left()) {
       prefer_new = false;
       int fibre = num_idle ? idle[--num_idle] : num_fibres++;

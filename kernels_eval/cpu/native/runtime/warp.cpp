@@ -10,9 +10,15 @@ namespace {
 // undefined; a NaN shows itself.
 constexpr uint64_t kNobody = ~0ull;
 
-bool arrived(const Thread& lane, const Thread& me) {
-  return lane.wait == kAtWarp && lane.mask == me.mask &&
-         lane.warp_op == me.warp_op;
+uint32_t waiting[kMaxWarps];  // lanes that are in an operation
+
+// Whether all of them are in the same one.
+bool all_agree(const Thread* warp, unsigned members, const Thread& me) {
+  for (unsigned i = 0; i < kWarp; i++)
+    if ((members >> i & 1) &&
+        (warp[i].mask != me.mask || warp[i].warp_op != me.warp_op))
+      return false;
+  return true;
 }
 
 uint64_t shuffle(const Thread* warp, unsigned members, unsigned lane) {
@@ -121,14 +127,13 @@ extern "C" uint64_t ke_warp(int op, unsigned mask, uint64_t value, int argument,
                           ? 0xffffffffu
                           : (1u << (num_threads - first)) - 1;
   unsigned members = mask & existing;
-  me->wait = kAtWarp;
-  for (unsigned i = 0; i < kWarp; i++) {
-    if (!(members >> i & 1)) continue;
-    if (!arrived(warp[i], *me)) {
-      park(kAtWarp);
-      return me->result;
-    }
+  uint32_t& here = waiting[first / kWarp];
+  here |= 1u << lane;
+  if ((members & ~here) || !all_agree(warp, members, *me)) {
+    park(kAtWarp);
+    return me->result;
   }
+  here &= ~members;
   // The last lane to come works out everybody's result.
   settle_suspicion();
   if (op == KE_SYNC) {  // the others give no order of memory accesses
@@ -141,7 +146,6 @@ extern "C" uint64_t ke_warp(int op, unsigned mask, uint64_t value, int argument,
   finish(warp, members, op);
   for (unsigned i = 0; i < kWarp; i++)
     if ((members >> i & 1) && i != lane) make_ready(&warp[i]);
-  me->wait = kActive;
   return me->result;
 }
 
@@ -154,6 +158,8 @@ extern "C" unsigned ke_active_mask() {
   park(kAtActiveMask);
   return (unsigned)current->result;
 }
+
+void warps_begin_block() { memset(waiting, 0, sizeof waiting); }
 
 bool answer_active_masks() {
   bool any = false;

@@ -1,0 +1,124 @@
+"""One judge process, seen from its client."""
+
+import dataclasses
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import msgspec
+
+from kernels_eval import frames
+from kernels_eval.cpu.executor import Settings
+from kernels_eval.judge import Hello
+from kernels_eval.schema import Request
+
+START_S = 120.0  # the first start on a machine builds the native parts
+_STOP_S = 4.0  # for a judge to end by itself
+
+
+@dataclasses.dataclass
+class Job:
+  """One candidate of a batch."""
+
+  request: Request
+  indices: list[int]  # places in the batch with the same text
+  key: bytes
+  num_tries: int = 0
+
+
+class Worker:
+  """One judge process and the state of the conversation with it."""
+
+  def __init__(self, root: pathlib.Path, seed: int, settings: Settings):
+    package_root = str(pathlib.Path(__file__).parents[1])
+    path = os.environ.get("PYTHONPATH", "")
+    self.root = root
+    root.mkdir(exist_ok=True)
+    self.process = subprocess.Popen(
+      [
+        sys.executable,
+        "-m",
+        "kernels_eval.judge",
+        "--root",
+        str(root),
+        "--settings",
+        msgspec.json.encode(dataclasses.asdict(settings)).decode(),
+      ],
+      stdin=subprocess.PIPE,
+      stdout=subprocess.PIPE,
+      bufsize=0,
+      start_new_session=True,
+      env={
+        **os.environ,
+        "PYTHONPATH": package_root + (os.pathsep + path if path else ""),
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+      },
+    )
+    os.set_blocking(self.process.stdout.fileno(), False)
+    self.hello: Hello | None = None
+    self.job: Job | None = None
+    self.deadline = time.monotonic() + START_S
+    self._received = bytearray()
+    self._send(msgspec.msgpack.encode(seed))
+
+  def _send(self, payload):
+    try:
+      frames.write(self.process.stdin, payload)
+    except OSError:
+      pass  # it is dead: its end of file says so in a moment
+
+  def start(self, job: Job, seconds: float) -> None:
+    """Sends a request."""
+    self.job = job
+    self.deadline = time.monotonic() + seconds
+    # Half of a surrogate pair is no text; the judge sees a question mark.
+    text = job.request.text.encode("utf-8", "replace").decode()
+    request = msgspec.structs.replace(job.request, text=text)
+    self._send(msgspec.msgpack.encode(request))
+
+  def receive(self) -> list[bytes] | None:
+    """Complete frames that have arrived; None when the process has ended."""
+    ended = False
+    while True:
+      try:
+        chunk = os.read(self.process.stdout.fileno(), 1 << 16)
+      except BlockingIOError:
+        break
+      if not chunk:
+        ended = True
+        break
+      self._received += chunk
+    complete = []
+    while len(self._received) >= 4:
+      (count,) = struct.unpack_from("<I", self._received)
+      if count > frames.MAX_BYTES:
+        return None
+      if len(self._received) < 4 + count:
+        break
+      complete.append(bytes(self._received[4 : 4 + count]))
+      del self._received[: 4 + count]
+    return complete if complete or not ended else None
+
+  def hang_up(self) -> None:
+    """Tells the process to end itself and all that it started."""
+    self.process.stdin.close()
+
+  def stop(self) -> None:
+    """Ends the process and all that it started; removes its files."""
+    self.hang_up()
+    try:
+      self.process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+      try:
+        os.killpg(self.process.pid, signal.SIGKILL)
+      except ProcessLookupError:
+        pass
+      self.process.wait()
+    self.process.stdout.close()
+    shutil.rmtree(self.root, ignore_errors=True)

@@ -1,0 +1,10 @@
+// expect: compile_error
+// A comment that ends for the compiler but not for a naive reader.
+// \
+/*
+__device__ void f() { asm("syscall"); }
+// */
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] + y[i];
+}

@@ -1,0 +1,4 @@
+// expect: wrong_answer
+// Does nothing.
+__global__ void k(const float* x, const float* y, float* out, int n) {
+}

@@ -1,0 +1,5 @@
+// expect: timeout
+// Asks for a field of a gigabyte.
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  printf("%*d", 1 << 30, 1);
+}

@@ -1,0 +1,124 @@
+"""Hostile candidates, one file each in `adversarial/`.
+
+The first line of a file names the status (or several) that it must get.
+Whatever a candidate does, it may not pass with a wrong output, not end as an
+infrastructure error (which would be no outcome at all), and not take longer
+than the limits.
+"""
+
+import pathlib
+import platform
+import tempfile
+import time
+
+import pytest
+
+from kernels_eval import judge as judge_lib
+from kernels_eval import problems
+from kernels_eval.cpu import executor
+from kernels_eval.schema import Request, Status
+
+_FILES = sorted((pathlib.Path(__file__).parent / "adversarial").glob("*.cu"))
+_SETTINGS = executor.Settings(
+  compile_cpu_s=1.0,
+  compile_memory_bytes=512 * 2**20,
+  run_cpu_s=0.3,
+)
+GOOD = problems.get("vector_add").canonical
+
+
+@pytest.fixture(scope="module")
+def judging():
+  with tempfile.TemporaryDirectory() as root:
+    judge, _, close = judge_lib.make(pathlib.Path(root), 0, _SETTINGS)
+    yield judge
+    close()
+
+
+def _evaluate(judge, text):
+  started = time.monotonic()
+  answer = judge.evaluate(Request("", "vector_add", text))
+  assert time.monotonic() - started < 5.0
+  return answer
+
+
+@pytest.mark.parametrize("path", _FILES, ids=lambda p: p.stem)
+def test_hostile_candidate(judging, path):
+  text = path.read_text()
+  lines = text.splitlines()
+  assert lines[0].startswith("// expect: ")
+  if lines[1].startswith("// only: "):
+    if platform.machine() != lines[1].removeprefix("// only: "):
+      pytest.skip("for another processor")
+  answer = _evaluate(judging, text)
+  assert answer.status in lines[0].removeprefix("// expect: ").split(), answer
+  assert "passwd" not in answer.log and "root:" not in str(answer)
+
+
+def test_the_judge_still_works(judging):
+  """After all of the above."""
+  assert _evaluate(judging, GOOD).status == Status.PASSED
+
+
+_LONG = {
+  # name: (status, text)
+  "nul_characters": (Status.CONTRACT_VIOLATION, GOOD + "\0"),
+  "ten_megabytes": (Status.CONTRACT_VIOLATION, GOOD + "/" * 10_000_000),
+  "empty_lines": (Status.PASSED, "\n" * 200_000 + GOOD),
+  "comments": (Status.PASSED, "//\n" * 60_000 + GOOD),
+  "one_long_line": (Status.PASSED, GOOD + "//" + "x" * 200_000),
+  "one_long_name": (
+    Status.PASSED,
+    f"__device__ int {'x' * 200_000};\n" + GOOD,
+  ),
+  "spaces": (Status.PASSED, "// launch" + " " * 200_000 + "x\n" + GOOD),
+  "long_plan": (
+    Status.CONTRACT_VIOLATION,
+    "// launch: k grid=" + "a" * 200_000 + "\n" + GOOD,
+  ),
+  "blank_plan": (
+    Status.CONTRACT_VIOLATION,
+    "// launch: k grid=" + " " * 200_000 + "b\n" + GOOD,
+  ),
+  "many_plans": (
+    Status.CONTRACT_VIOLATION,
+    "// launch: k grid=(1) block=(1)\n" * 5_000 + GOOD,
+  ),
+  "brackets": (Status.COMPILE_ERROR, GOOD + "(" * 200_000),
+  "braces": (Status.COMPILE_ERROR, GOOD + "{" * 200_000),
+  "closing_braces": (Status.COMPILE_ERROR, GOOD + "}" * 200_000),
+  "initialisers": (Status.COMPILE_ERROR, GOOD + "int a = {}" + "{}" * 90_000),
+  "nested_expression": (
+    Status.PASSED,
+    GOOD + f"__device__ int a = {'(' * 2_000}1{')' * 2_000};",
+  ),
+  "shared": (Status.COMPILE_ERROR, GOOD + "__shared__ " * 20_000 + "int x;"),
+  "kernels": (Status.PASSED, "__global__ " * 20_000 + GOOD),
+  "kernel_names": (
+    Status.CONTRACT_VIOLATION,
+    "".join(f"__global__ void k{i}() {{}}\n" for i in range(5_000)),
+  ),
+  "fences": (Status.NO_KERNEL, "```\n" * 60_000),
+  "quotes": (Status.COMPILE_ERROR, GOOD + "\"'" * 100_000),
+  "continued_lines": (Status.COMPILE_ERROR, GOOD + "\\\n" * 100_000 + "x"),
+  "directives": (Status.COMPILE_ERROR, GOOD + "#if 1\n" * 40_000),
+  "definitions": (
+    Status.PASSED,
+    "".join(f"#define A{i} {i}\n" for i in range(12_000)) + GOOD,
+  ),
+  "functions": (
+    Status.PASSED,
+    "".join(f"__device__ void f{i}();\n" for i in range(8_000)) + GOOD,
+  ),
+  "surrogates": (Status.PASSED, GOOD + "// \ud800\udfff\n"),
+  "controls": (Status.PASSED, GOOD + "// \x01\x1b[31m\x7f\u2028\u202e\n"),
+}
+
+
+@pytest.mark.parametrize("name", _LONG)
+def test_texts_of_extreme_shape(judging, name):
+  status, text = _LONG[name]
+  answer = _evaluate(judging, text)
+  assert answer.status == status, answer.message[:300]
+  assert len(answer.message) < 1000
+  assert "\n" not in answer.message

@@ -1,0 +1,359 @@
+"""Processes that die, hang or are killed, and what they leave behind."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import pytest
+
+from kernels_eval import client, problems
+from kernels_eval.cpu import executor, toolchain
+from kernels_eval.schema import Request, Status
+
+GOOD = problems.get("vector_add").canonical
+_HEAD = (
+  "__global__ void k(const float* x, const float* y, float* out, int n) {\n"
+)
+FAR = _HEAD + "  out[(size_t(1) << 40) + threadIdx.x] = x[0];\n}"
+TRAP = _HEAD + "  __trap();\n}"
+ENDLESS = (
+  _HEAD
+  + "  if (threadIdx.x + blockIdx.x) return;\n"
+  + "  volatile float* v = out; v[0] = 1; while (v[0] != 2) {}\n}"
+)
+BUSY = _HEAD + "  while (true) {}\n}"
+COMPILE_BOMB = (
+  "constexpr int f() { int s = 0; for (int i = 0; i < 200000; i++)"
+  " for (int j = 0; j < 200000; j++) s ^= i + j; return s; }\n"
+  'static_assert(f() >= 0, "");\n' + GOOD
+)
+QUICK = executor.Settings(run_cpu_s=0.3, compile_cpu_s=1.0)
+
+
+def _request(text, name=""):
+  return Request(name, "vector_add", text)
+
+
+def _unique(i):
+  return f"{GOOD}\n__device__ int unique_{i}() {{ return {i}; }}\n"
+
+
+def _read(path):
+  try:
+    return pathlib.Path(path).read_bytes()
+  except OSError:
+    return b""
+
+
+def _processes(root):
+  """Process ids with the folder in their arguments, environment or working
+  folder, and all of their descendants; zombies too."""
+  parents, marked = {}, set()
+  for entry in pathlib.Path("/proc").glob("[0-9]*"):
+    pid = int(entry.name)
+    stat = _read(entry / "stat").rpartition(b")")[2].split()
+    if len(stat) < 2:
+      continue
+    parents[pid] = int(stat[1])
+    try:
+      cwd = os.readlink(entry / "cwd").encode()
+    except OSError:
+      cwd = b""
+    text = _read(entry / "cmdline") + _read(entry / "environ") + cwd
+    if str(root).encode() in text and pid != os.getpid():
+      marked.add(pid)
+  while True:
+    more = {p for p, parent in parents.items() if parent in marked} - marked
+    if not more:
+      return marked
+    marked |= more
+
+
+def _wait_for(condition, seconds):
+  end = time.monotonic() + seconds
+  while time.monotonic() < end:
+    if condition():
+      return True
+    time.sleep(0.01)
+  return condition()
+
+
+def _zombies():
+  """Children of this process that nobody has waited for."""
+  found = []
+  for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
+    stat = _read(entry).rpartition(b")")[2].split()
+    if len(stat) > 1 and stat[0] == b"Z" and int(stat[1]) == os.getpid():
+      found.append(entry)
+  return found
+
+
+@pytest.fixture(scope="module")
+def pool():
+  with client.Pool(num_workers=2, settings=QUICK) as p:
+    yield p
+
+
+def test_a_bad_kernel_does_not_hurt_the_next(check):
+  statuses = [
+    check("vector_add", text).status for text in (GOOD, FAR, GOOD, TRAP, GOOD)
+  ]
+  good, bad = Status.PASSED, Status.RUNTIME_ERROR
+  assert statuses == [good, bad, good, bad, good]
+
+
+def test_hanging_jobs_end_at_their_limits_and_the_others_finish(pool):
+  requests = [_request(t) for t in (BUSY, ENDLESS, COMPILE_BOMB)]
+  requests += [_request(_unique(i)) for i in range(8)]
+  started = time.monotonic()
+  answers = pool.evaluate(requests)
+  assert time.monotonic() - started < 5
+  statuses = [a.status for a in answers]
+  assert statuses[:3] == [Status.TIMEOUT] * 3
+  assert statuses[3:] == [Status.PASSED] * 8
+  assert "compiler did not end within 1 s" in answers[2].message
+  assert "0.3 s" in answers[0].message
+
+
+def _belongings():
+  """Open files, threads, shared memory, temporary files."""
+  prefix = f"kernels_eval-{os.getpid()}-"
+  return (
+    len(os.listdir("/proc/self/fd")),
+    len(os.listdir("/proc/self/task")),
+    sorted(os.listdir("/dev/shm")),
+    sorted(
+      n for n in os.listdir(tempfile.gettempdir()) if n.startswith(prefix)
+    ),
+  )
+
+
+def test_fifty_hanging_candidates_leave_nothing(pool):
+  settings = executor.Settings(run_cpu_s=0.02, run_wall_s=0.2)
+  before = _belongings()
+  with client.Pool(num_workers=2, settings=settings) as p:
+    root = p._root
+    answers = p.evaluate(
+      [_request(f"// {i}\n" + (BUSY if i % 2 else ENDLESS)) for i in range(50)]
+    )
+    assert {a.status for a in answers} == {Status.TIMEOUT}
+    # Between jobs: the judges and their idle hosts, nothing else.
+    names = [_read(f"/proc/{pid}/comm") for pid in _processes(root)]
+    kinds = {n.strip()[:6] for n in names}
+    assert kinds <= {b"python", b"bwrap", b"ke_hos"}
+  assert _processes(root) == set()
+  assert _zombies() == []
+  assert _belongings() == before
+
+
+def _in_thread(pool, requests):
+  answers = []
+  thread = threading.Thread(
+    target=lambda: answers.extend(pool.evaluate(requests))
+  )
+  thread.start()
+  return thread, answers
+
+
+def test_a_killed_judge_is_replaced_and_its_candidate_judged_again(pool):
+  restarts = pool.num_restarts
+  thread, answers = _in_thread(
+    pool,
+    [_request("// a\n" + BUSY), _request("// b\n" + BUSY)]
+    + [_request(_unique(100 + i)) for i in range(4)],
+  )
+  assert _wait_for(lambda: all(w.job for w in pool._workers), 5)
+  time.sleep(0.1)
+  os.kill(pool._workers[0].process.pid, signal.SIGKILL)
+  assert _wait_for(lambda: pool.num_restarts == restarts + 1, 1.0)
+  thread.join(10)
+  assert [a.status for a in answers] == [Status.TIMEOUT] * 2 + [
+    Status.PASSED
+  ] * 4
+
+
+def test_a_killed_host_is_replaced(pool):
+  root = pool._workers[0].root
+  hosts = [
+    pid
+    for pid in _processes(root)
+    if _read(f"/proc/{pid}/comm").strip() in (b"ke_host", b"bwrap")
+  ]
+  assert hosts
+  for pid in hosts:
+    os.kill(pid, signal.SIGKILL)
+  answers = pool.evaluate([_request(_unique(200 + i)) for i in range(4)])
+  assert [a.status for a in answers] == [Status.PASSED] * 4
+
+
+def test_a_judge_that_dies_twice_is_an_infrastructure_error(pool):
+  with client.Pool(num_workers=1, settings=QUICK) as p:
+    thread, answers = _in_thread(p, [_request("// twice\n" + BUSY)])
+    for i in range(2):
+      assert _wait_for(lambda: p._workers[0].job is not None, 5)
+      os.kill(p._workers[0].process.pid, signal.SIGKILL)
+      assert _wait_for(lambda i=i: p.num_restarts == i + 1, 2)
+    thread.join(5)
+    assert [a.status for a in answers] == [Status.INFRASTRUCTURE_ERROR]
+    assert not answers[0].counts
+    # Not remembered: the same text gets its own verdict now.
+    again = p.evaluate([_request("// twice\n" + BUSY)])
+    assert again[0].status == Status.TIMEOUT
+
+
+_CLIENT = """
+import sys
+from kernels_eval import client
+from kernels_eval.cpu.executor import Settings
+from kernels_eval.schema import Request
+settings = Settings(run_cpu_s=60, run_wall_s=60, access_limit=10**12)
+pool = client.Pool(num_workers=2, settings=settings)
+print(pool._root, flush=True)
+bomb = open(sys.argv[1]).read()
+pool.evaluate([Request("", "vector_add", t) for t in (bomb, sys.argv[2])])
+"""
+
+
+def test_nothing_survives_a_killed_client(tmp_path):
+  (tmp_path / "bomb.cu").write_text(COMPILE_BOMB)
+  with subprocess.Popen(
+    [sys.executable, "-c", _CLIENT, str(tmp_path / "bomb.cu"), BUSY],
+    stdout=subprocess.PIPE,
+    text=True,
+    cwd=pathlib.Path(__file__).parents[2],
+  ) as process:
+    root = process.stdout.readline().strip()
+    # Both jobs run: a compiler and a kernel besides judges and hosts.
+    assert _wait_for(lambda: len(_processes(root)) >= 8, 5)
+    process.kill()
+  try:
+    assert _wait_for(lambda: not _processes(root), 3), _processes(root)
+    assert _wait_for(lambda: not list(pathlib.Path(root).iterdir()), 1)
+  finally:
+    pathlib.Path(root).rmdir()
+
+
+def test_folders_of_killed_runs_are_removed_later(pool):
+  done = subprocess.run(
+    [sys.executable, "-c", "import os; print(os.getpid())"],
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  stale = pathlib.Path(
+    tempfile.mkdtemp(prefix=f"kernels_eval-{done.stdout.strip()}-")
+  )
+  (stale / "file").write_text("x")
+  client._remove_stale_folders()
+  assert not stale.exists()
+  assert pool._root.exists()
+
+
+# ---- a machine without a compiler, a cache or space
+
+
+def _run_module(arguments, **environment):
+  return subprocess.run(
+    [sys.executable, "-m", "kernels_eval", *arguments],
+    capture_output=True,
+    text=True,
+    timeout=60,
+    env={**os.environ, **environment},
+    cwd=pathlib.Path(__file__).parents[2],
+  )
+
+
+def test_no_compiler_is_said_once_and_in_one_line(tmp_path, monkeypatch):
+  file = tmp_path / "k.cu"
+  file.write_text(GOOD)
+  done = _run_module(
+    ["check", str(file), "--problem", "vector_add"], PATH=str(tmp_path)
+  )
+  assert done.returncode == 2
+  assert done.stdout == ""
+  assert done.stderr.count("\n") == 1
+  assert "infrastructure_error: no C++ compiler: `g++` is not on PATH" in (
+    done.stderr
+  )
+  monkeypatch.setenv("PATH", str(tmp_path))
+  with pytest.raises(client.HarnessError, match="no C\\+\\+ compiler"):
+    client.Pool(num_workers=1)
+  # What needs no compiler still works.
+  assert _run_module(["list"], PATH=str(tmp_path)).returncode == 0
+
+
+def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
+  (tmp_path / "file").write_text("")
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file" / "below"))
+  built = []
+
+  def build(folder, compiler):
+    built.append(folder)
+    (folder / "ke_host").write_text("")
+
+  monkeypatch.setattr(toolchain, "_build", build)
+  tools = toolchain.prepare()
+  assert tools.host.exists()  # for this process alone
+  assert built == [tools.parts]
+  assert not (tmp_path / "file" / "below").exists()
+
+
+def test_parts_are_built_once(tmp_path, monkeypatch):
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "new"))
+  count = []
+
+  def build(folder, compiler):
+    count.append(folder)
+    (folder / "device_with_half.h.gch").write_text("")
+
+  monkeypatch.setattr(toolchain, "_build", build)
+  assert toolchain.prepare().parts == toolchain.prepare().parts
+  assert len(count) == 1
+  assert not count[0].exists()  # built beside its place, then renamed
+
+
+def test_parts_that_nobody_uses_are_removed(tmp_path, monkeypatch):
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+  def build(folder, compiler):
+    (folder / "device_with_half.h.gch").write_text("")
+
+  monkeypatch.setattr(toolchain, "_build", build)
+  cache = tmp_path / "kernels_eval"
+  for name in ("cpu-old", ".build-old", "cpu-new", "other"):
+    (cache / name).mkdir(parents=True)
+    if name != "cpu-new":
+      os.utime(cache / name, (0, 0))
+  parts = toolchain.prepare().parts
+  assert {p.name for p in cache.iterdir()} == {parts.name, "cpu-new", "other"}
+  # One that is no longer whole is built anew.
+  (parts / "device_with_half.h.gch").unlink()
+  (parts / "left").write_text("")
+  assert toolchain.prepare().parts == parts
+  assert [p.name for p in parts.iterdir()] == ["device_with_half.h.gch"]
+
+
+def test_a_failed_build_leaves_nothing(tmp_path, monkeypatch):
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+  def build(folder, compiler):
+    (folder / "half").write_text("")
+    raise toolchain.ToolchainError("the compiler is broken")
+
+  monkeypatch.setattr(toolchain, "_build", build)
+  with pytest.raises(toolchain.ToolchainError, match="broken"):
+    toolchain.prepare()
+  assert list((tmp_path / "kernels_eval").iterdir()) == []
+
+
+def test_an_old_compiler_is_refused(tmp_path):
+  fake = tmp_path / "g++"
+  fake.write_text("#!/bin/sh\necho 9.4.0\n")
+  fake.chmod(0o755)
+  with pytest.raises(toolchain.ToolchainError, match="9.4.0 is too old"):
+    toolchain.prepare(str(fake))
