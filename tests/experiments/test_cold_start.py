@@ -1,0 +1,71 @@
+"""Conversations of the warm start: true verdicts, nothing held out."""
+
+import pytest
+
+from experiments import cold_start
+from kernels_eval import client, problems
+from kernels_eval.schema import Request
+from leap_jax import feedback, prompts
+from leap_jax import problems as splits
+
+NAMES = client.compositions(0, 400, (1, 2), 0.3)
+
+
+@pytest.fixture(scope="module")
+def made():
+  names = [n for n in NAMES if splits.split_of(n) == "train"][:12]
+  with client.Pool(num_workers=2) as pool:
+    talks = cold_start.make_conversations(
+      names, pool, seed=0, num_turns=3, first_right=0.0, repair_right=0.5
+    )
+    yield names, talks, pool
+
+
+def test_held_out_problems_are_refused():
+  held_out = next(n for n in NAMES if splits.split_of(n) != "train")
+  with pytest.raises(ValueError, match="is held out"):
+    cold_start.make_conversations(
+      [held_out], None, seed=0, num_turns=3, first_right=0.5, repair_right=0.5
+    )
+
+
+def test_every_verdict_is_what_the_harness_says(made):
+  names, talks, pool = made
+  for name, talk in zip(names, talks, strict=True):
+    assert talk[0] == prompts.problem_message(client.card(name))
+    for answer, told in zip(talk[1::2], talk[2::2], strict=False):
+      (verdict,) = pool.evaluate([Request("x", name, answer.text)])
+      assert not verdict.passed
+      assert told == prompts.feedback_message(feedback.render(verdict))
+
+
+def test_conversations_end_with_a_kernel_that_passes(made):
+  names, talks, pool = made
+  last = pool.evaluate(
+    [
+      Request(name, name, talk[-1].text)
+      for name, talk in zip(names, talks, strict=True)
+    ]
+  )
+  assert all(verdict.passed for verdict in last)
+  assert {len(talk) for talk in talks} <= {2, 4, 6}
+  assert any(len(talk) > 2 for talk in talks)
+
+
+def test_the_same_seed_makes_the_same_conversations(made):
+  names, talks, pool = made
+  make = lambda seed: cold_start.make_conversations(
+    names, pool, seed=seed, num_turns=3, first_right=0.0, repair_right=0.5
+  )
+  assert make(0) == talks
+  assert make(1) != talks
+
+
+def test_canonical_first_answers_end_at_once(made):
+  names, _, pool = made
+  talks = cold_start.make_conversations(
+    names, pool, seed=0, num_turns=3, first_right=1.0, repair_right=1.0
+  )
+  for name, talk in zip(names, talks, strict=True):
+    assert len(talk) == 2
+    assert problems.get(name).canonical.strip() in talk[1].text
