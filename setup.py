@@ -9,6 +9,7 @@ BASE = [
   "chex>=0.1.90",
   "flax>=0.12.8",
   "jax>=0.10.2,<0.12",
+  "jaxtyping>=0.3",
   "matplotlib>=3.9",
   "ml-collections>=1.0",
   "msgspec>=0.19",
@@ -28,7 +29,6 @@ EXTRAS = {
   "test": [
     "beartype>=0.20",
     "hypothesis>=6.100",
-    "jaxtyping>=0.3",
     "pytest>=8.3",
     "ruff>=0.15",
   ],
