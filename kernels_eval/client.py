@@ -57,10 +57,22 @@ def card(name: str) -> ProblemCard:
   )
 
 
+def function_key(name: str) -> str:
+  """The same for problems that ask for the same function.
+
+  Raises:
+    UnknownProblem: there is no such problem.
+  """
+  if problems.get(name).name.startswith(composer.PREFIX):
+    return composer.function_key(name)
+  return name
+
+
 def compositions(
   seed: int, count: int, num_operators: tuple[int, int], reduced: float
 ) -> list[str]:
-  """Names of distinct composed problems, the same ones for the same arguments.
+  """Names of composed problems, no two of the same function; the same ones for
+  the same arguments.
 
   Args:
     seed: of the draw.
@@ -69,14 +81,17 @@ def compositions(
     reduced: fraction that ends in a reduction.
   """
   rng = np.random.default_rng(seed)
-  names: dict[str, None] = {}
+  names: dict[str, str] = {}  # by function
+  seen = set()
   for _ in range(100 * count):
     length = int(rng.integers(num_operators[0], num_operators[1] + 1))
     name = composer.sample(rng, length, reduced)
-    if name not in names and composer.is_sound(name):
-      names[name] = None
-      if len(names) == count:
-        return list(names)
+    if name in seen or not composer.is_sound(name):
+      continue
+    seen.add(name)
+    names.setdefault(composer.function_key(name), name)
+    if len(names) == count:
+      return list(names.values())
   raise ValueError(
     f"{count} distinct compositions of {num_operators[0]} to "
     f"{num_operators[1]} operators do not exist ({len(names)} found)"
