@@ -11,15 +11,12 @@ import dataclasses
 import difflib
 import os
 import pathlib
-import shutil
 import sys
-import tempfile
 
 import msgspec
 import tqdm
 
-from kernels_eval import bench, client, judge, problems, report
-from kernels_eval.cpu import executor, host, toolchain
+from kernels_eval import bench, client, problems, report
 from kernels_eval.schema import Request
 
 OK, NOT_PASSED, BAD_REQUEST = 0, 1, 2
@@ -74,22 +71,20 @@ def _read(path):
 def _check(arguments):
   problem = _problem(arguments.problem)
   text = _read(arguments.file)
-  root = pathlib.Path(tempfile.mkdtemp(prefix=f"kernels_eval-{os.getpid()}-"))
   try:
-    try:
-      judging, hello, close = judge.make(
-        root, arguments.seed, executor.Settings()
-      )
-    except (toolchain.ToolchainError, host.HostError) as error:
-      raise BadRequest(f"infrastructure_error: {error}") from None
-    try:
+    with client.Pool(
+      num_workers=1,
+      seed=arguments.seed,
+      executor=arguments.executor,
+      with_timing=True,
+    ) as pool:
       if not arguments.json:
-        print(f"sandbox: {hello.protections}", file=sys.stderr)
-      evaluation = judging.evaluate(Request(arguments.file, problem.name, text))
-    finally:
-      close()
-  finally:
-    shutil.rmtree(root, ignore_errors=True)
+        print(pool.description, file=sys.stderr)
+      (evaluation,) = pool.evaluate(
+        [Request(arguments.file, problem.name, text)]
+      )
+  except client.HarnessError as error:
+    raise BadRequest(f"infrastructure_error: {error}") from None
   if arguments.json:
     print(msgspec.json.encode(evaluation).decode())
   else:
@@ -106,7 +101,10 @@ def _bench(arguments):
   with tqdm.tqdm(total=arguments.count, unit="kernel", file=sys.stderr) as bar:
     try:
       result = bench.run(
-        arguments.count, arguments.workers, lambda _: bar.update()
+        arguments.count,
+        arguments.workers,
+        arguments.executor,
+        lambda _: bar.update(),
       )
     except client.HarnessError as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
@@ -140,6 +138,15 @@ class _Parser(argparse.ArgumentParser):
     self.exit(BAD_REQUEST, f"{self.prog}: {message}\n")
 
 
+def _add_executor(parser):
+  parser.add_argument(
+    "--executor",
+    choices=client.EXECUTORS,
+    default="auto",
+    help="where kernels run; auto: the GPU where one is usable",
+  )
+
+
 def _parser():
   parser = _Parser(
     prog="python -m kernels_eval", description="A judge for GPU kernels."
@@ -162,10 +169,12 @@ def _parser():
     "--json", action="store_true", help="print the record as one line of JSON"
   )
   check.add_argument("--seed", type=int, default=0, help="of the test inputs")
+  _add_executor(check)
   check.set_defaults(run=_check)
   benchmark = commands.add_parser("bench", help="kernels per second")
   benchmark.add_argument("--count", type=int, default=200)
   benchmark.add_argument("--workers", type=int, default=None)
+  _add_executor(benchmark)
   benchmark.add_argument("--json", action="store_true")
   benchmark.set_defaults(run=_bench)
   return parser
