@@ -35,11 +35,15 @@ _MIN_FLUSH_BYTES = 256 * 2**20
 
 
 class _Log:
-  """What kernels print: the driver writes it to this process's output."""
+  """What kernels print, and failed assertions: the driver writes them to this
+  process's output and error output."""
 
   def __init__(self):
     self._fd = os.memfd_create("log")
+    # What Python itself says goes where it went before.
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
     os.dup2(self._fd, 1)
+    os.dup2(self._fd, 2)
     self._libc = ctypes.CDLL(None)
 
   def take(self) -> str:

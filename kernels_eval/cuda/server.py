@@ -106,6 +106,7 @@ class Server:
     socket is added), a listening socket."""
     self._device = device
     self._command = command
+    self._listener = listener
     self._selector = selectors.DefaultSelector()
     self._selector.register(listener, selectors.EVENT_READ, self._accept)
     self._judges: set[socket.socket] = set()
@@ -132,8 +133,15 @@ class Server:
         self._check_deadlines()
         self._hand_out()
     finally:
+      busy = [k.job for k in self._launchers if k.job is not None]
       for launcher in self._launchers:
         launcher.end()
+      for job in [*busy, *self._waiting]:
+        os.close(job.descriptor)
+      for judge in self._judges:
+        judge.close()
+      self._listener.close()
+      self._selector.close()
 
   def _accept(self, listener):
     judge, _ = listener.accept()
@@ -265,9 +273,9 @@ class Server:
       if launcher.job is None:
         self._failed(launcher, f"no launcher started within {START_S:g} s")
         continue
-      launcher.job.answer(_report(jobs.Outcome.TIMED_OUT, "killed"))
-      launcher.job = None
+      job, launcher.job = launcher.job, None
       self._remove(launcher)
+      job.answer(_report(jobs.Outcome.TIMED_OUT, "killed"))
       self._fill_up()
 
   def _hand_out(self):

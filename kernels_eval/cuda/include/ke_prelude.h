@@ -40,6 +40,7 @@ typedef unsigned short ushort;
 #define INT32_MIN INT_MIN
 #define UINT32_MAX UINT_MAX
 #define INT64_MAX LLONG_MAX
+#define INT64_MIN LLONG_MIN
 #define UINT64_MAX ULLONG_MAX
 #define SIZE_MAX UINT64_MAX
 
