@@ -58,7 +58,7 @@ setup(
       "cpu/native/*.h",
       "cpu/native/*.cpp",
       "cpu/native/runtime/*",
-      "cuda/helpers.cu",
+      "cuda/*.cu",
       "cuda/include/*.h",
       "problems/cuda/*.cu",
     ],

@@ -4,6 +4,7 @@ python -m kernels_eval list
 python -m kernels_eval show PROBLEM
 python -m kernels_eval check FILE --problem NAME [--json]
 python -m kernels_eval bench [--json]
+python -m kernels_eval timing [--json]
 """
 
 import argparse
@@ -123,12 +124,29 @@ def _bench(arguments):
   return OK if result.num_passed == result.num_kernels else NOT_PASSED
 
 
+def _timing(arguments):
+  from kernels_eval.cuda import timing_bench
+
+  if arguments.count < 2:
+    raise BadRequest(f"--count={arguments.count}; at least 2")
+  with tqdm.tqdm(unit="evaluation", file=sys.stderr) as bar:
+    try:
+      result = timing_bench.run(arguments.count, bar.update)
+    except client.HarnessError as error:
+      raise BadRequest(f"infrastructure_error: {error}") from None
+  if arguments.json:
+    print(msgspec.json.encode(result).decode())
+  else:
+    print(timing_bench.describe(result))
+  return OK
+
+
 class _Parser(argparse.ArgumentParser):
   """One line for an error, and the nearest command for a mistyped one."""
 
   def error(self, message):
     words = [a for a in sys.argv[1:] if not a.startswith("-")]
-    commands = ("list", "show", "check", "bench")
+    commands = ("list", "show", "check", "bench", "timing")
     if words and words[0] not in commands:
       near = difflib.get_close_matches(words[0], commands, n=1)
       hint = f" (did you mean `{near[0]}`?)" if near else ""
@@ -177,6 +195,14 @@ def _parser():
   _add_executor(benchmark)
   benchmark.add_argument("--json", action="store_true")
   benchmark.set_defaults(run=_bench)
+  repeat = commands.add_parser(
+    "timing", help="how well times repeat, and a copy beside its ceiling (GPU)"
+  )
+  repeat.add_argument(
+    "--count", type=int, default=20, help="evaluations of each kernel"
+  )
+  repeat.add_argument("--json", action="store_true")
+  repeat.set_defaults(run=_timing)
   return parser
 
 

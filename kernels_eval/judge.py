@@ -38,6 +38,7 @@ from kernels_eval.schema import (
 )
 
 if TYPE_CHECKING:
+  from kernels_eval.cuda import diagnosis as diagnosis_lib
   from kernels_eval.cuda import executor as cuda_executor
   from kernels_eval.cuda import timing
 
@@ -79,12 +80,14 @@ class Judge:
     executor: "executor_lib.Executor | cuda_executor.CudaExecutor",
     seed: int,
     timer: "timing.Timer | None" = None,
+    diagnosis: "diagnosis_lib.Diagnosis | None" = None,
   ):
-    """Args: the executor, the seed of all inputs (the judge's secret), and what
-    times those that are right."""
+    """Args: the executor, the seed of all inputs (the judge's secret), what
+    times those that are right, and what explains those that a GPU stopped."""
     self._executor = executor
     self._seed = seed
     self._timer = timer
+    self._diagnosis = diagnosis
     self._prepared: dict[str, _Prepared] = {}
 
   def _prepare(self, name):
@@ -141,6 +144,8 @@ class Judge:
       with self._executor.folder() as folder:
         self._steps(parsed, prepared, folder, clock, facts)
     except executor_lib.Stop as stop:
+      if self._diagnosis is not None:
+        stop = self._diagnosis.refine(stop, parsed, prepared.problem)
       facts |= _facts(stop)
     except (host_lib.HostError, OSError) as error:
       self._executor.restart()
@@ -306,6 +311,7 @@ def make_cuda(
   with_timing: bool,
 ) -> tuple[Judge, Hello, Callable[[], None]]:
   """As `make`, on the GPU whose server listens at `server`."""
+  from kernels_eval.cuda import diagnosis as diagnosis_lib
   from kernels_eval.cuda import executor as cuda_executor
   from kernels_eval.cuda import timing, toolkit
   from kernels_eval.cuda.settings import CudaSettings
@@ -329,7 +335,15 @@ def make_cuda(
   timer = None
   if with_timing:
     timer = timing.Timer(executor, seed, cuda_settings.timing_wall_s)
-  return Judge(executor, seed, timer), hello, executor.close
+  diagnosis = diagnosis_lib.Diagnosis(
+    executor_lib.Executor(tools, protections, root, settings), seed
+  )
+
+  def close():
+    executor.close()
+    diagnosis.close()
+
+  return Judge(executor, seed, timer, diagnosis), hello, close
 
 
 def _end_with_client(ending, close, root):

@@ -72,7 +72,7 @@ class Timer:
     self._wall_s = wall_s
     self._seed = seed
     self._rng = np.random.default_rng([seed, 0x71])
-    self._prepared: collections.OrderedDict[str, _Prepared] = (
+    self._prepared: collections.OrderedDict[tuple, _Prepared] = (
       collections.OrderedDict()
     )
 
@@ -81,6 +81,7 @@ class Timer:
     artefact: executor.Artefact,
     plan: Candidate,
     problem: spec.Problem,
+    dims: dict[str, int] | None = None,
   ) -> Timing:
     """Times a candidate that was right on every case.
 
@@ -88,13 +89,15 @@ class Timer:
       artefact: compiled.
       plan: its launches and scratch.
       problem: what it solves.
+      dims: of the timed case; None means the problem's own.
 
     Raises:
       Stop: wrong, too fast to be true, or stopped at this size.
       HostError: a fault of the machine.
     """
-    prepared = self._prepare(problem)
-    report, outputs, dims = self._measure(artefact, plan, problem, prepared)
+    dims = dims or timing_sizes.dims_for(problem)
+    prepared = self._prepare(problem, dims)
+    report, outputs = self._measure(artefact, plan, problem, prepared)
     for tensor in problem.outputs:
       mismatch = correctness.compare(
         tensor.name,
@@ -126,7 +129,7 @@ class Timer:
         case=prepared.case,
       )
     return Timing(
-      case=dims,
+      case=str(prepared.case),
       candidate_ms=candidate_ms,
       reference_ms=statistics.median(baseline),
       candidate_spread=_spread(mine),
@@ -138,11 +141,11 @@ class Timer:
       device_state=report.device_state,
     )
 
-  def _prepare(self, problem):
-    if problem.name in self._prepared:
-      self._prepared.move_to_end(problem.name)
-      return self._prepared[problem.name]
-    dims = timing_sizes.dims_for(problem)
+  def _prepare(self, problem, dims):
+    key = (problem.name, *dims.items())
+    if key in self._prepared:
+      self._prepared.move_to_end(key)
+      return self._prepared[key]
     case = spec.Case(
       len(problem.cases),
       dims,
@@ -160,7 +163,7 @@ class Timer:
     with self._executor.folder() as folder:
       baseline = self._executor.compile(plan, problem, folder)
     prepared = _Prepared(case, made, roll, exact, single, baseline, plan)
-    self._prepared[problem.name] = prepared
+    self._prepared[key] = prepared
     if len(self._prepared) > _MAX_CACHED:
       self._prepared.popitem(last=False)
     return prepared
@@ -261,7 +264,7 @@ class Timer:
           .view(dtypes.DTYPES[tensor.dtype].storage)
           .reshape(tensor.shape_for(case.dims))
         )
-      return report, stored, str(case)
+      return report, stored
     finally:
       os.close(descriptor)
 
