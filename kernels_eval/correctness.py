@@ -13,6 +13,7 @@ and cancellation do not fail an honest kernel; float64 outputs do without it.
 """
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,6 +46,52 @@ def _rms(x):
   return float(np.sqrt(np.mean(np.square(x)))) if x.size else 0.0
 
 
+class Bounds(NamedTuple):
+  """What float32 outputs are right, for a first look that costs little. Rather
+  too narrow than too wide: what is not within is for `compare` to judge."""
+
+  low: np.ndarray
+  high: np.ndarray
+  middle: np.ndarray
+  mean_square: float
+
+  def hold(self, got: np.ndarray) -> bool:
+    """Whether `got` (float32) is right beyond doubt."""
+    if not ((got >= self.low) & (got <= self.high)).all():  # NaN is neither
+      return False
+    error = (got - self.middle).reshape(-1)
+    return float(np.dot(error, error)) <= 0.5 * self.mean_square * error.size
+
+
+def float32_bounds(
+  expected: np.ndarray, expected_float32: np.ndarray, factor: float
+) -> Bounds:
+  """The bounds that `compare` applies, in float32."""
+  allowed, rms_allowed = _allowed(expected, expected_float32, "float32", factor)
+  with np.errstate(over="ignore"):
+    return Bounds(
+      np.nextafter((expected - allowed).astype(np.float32), np.float32(np.inf)),
+      np.nextafter(
+        (expected + allowed).astype(np.float32), np.float32(-np.inf)
+      ),
+      expected.astype(np.float32),
+      rms_allowed**2,
+    )
+
+
+def _allowed(expected, expected_float32, dtype_name, factor):
+  """Largest error of each element, and largest RMS error."""
+  bound = TOLERANCES[dtype_name]
+  own = np.abs(expected_float32 - expected)
+  if dtype_name == "float64":
+    own = np.zeros_like(own)  # else single precision would pass as double
+  rms = _rms(expected)
+  allowed = _FLOAT32_SLACK * own + factor * (
+    bound.relative * np.abs(expected) + bound.scaled * rms
+  )
+  return allowed, _FLOAT32_SLACK * _rms(own) + factor * bound.rms * rms
+
+
 def compare(
   name: str,
   got_stored: np.ndarray,
@@ -75,20 +122,13 @@ def compare(
     rms_wrong = False
     error = np.abs(got - expected)
   else:
-    bound = TOLERANCES[dtype_name]
     finite = np.isfinite(got)
     with np.errstate(invalid="ignore", over="ignore"):
       error = np.abs(got - expected)
-    own = np.abs(expected_float32 - expected)
-    if dtype_name == "float64":
-      own = np.zeros_like(own)  # else single precision would pass as double
-    allowed = _FLOAT32_SLACK * own + factor * (
-      bound.relative * np.abs(expected) + bound.scaled * _rms(expected)
+    allowed, rms_allowed = _allowed(
+      expected, expected_float32, dtype_name, factor
     )
     wrong = ~finite | (error > allowed)
-    rms_allowed = _FLOAT32_SLACK * _rms(own) + factor * bound.rms * _rms(
-      expected
-    )
     rms_wrong = bool(finite.all()) and _rms(error) > rms_allowed
   num_wrong = int(wrong.sum())
   if not num_wrong and not rms_wrong:
