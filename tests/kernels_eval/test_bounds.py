@@ -1,4 +1,4 @@
-"""The first look at large outputs never says right where the judge says wrong."""
+"""The first look at large outputs never accepts what the judge refuses."""
 
 import hypothesis
 import hypothesis.strategies as st
