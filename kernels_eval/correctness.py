@@ -17,7 +17,7 @@ import dataclasses
 import numpy as np
 
 from kernels_eval import dtypes
-from kernels_eval.schema import Mismatch
+from kernels_eval.schema import ERROR_EDGES, Mismatch
 
 _FLOAT32_SLACK = 16.0
 
@@ -43,6 +43,25 @@ TOLERANCES = {
 
 def _rms(x):
   return float(np.sqrt(np.mean(np.square(x)))) if x.size else 0.0
+
+
+def error_histogram(
+  error: np.ndarray, expected: np.ndarray, finite: np.ndarray
+) -> tuple[int, ...]:
+  """Counts of elements by relative error; bins as in `Mismatch`.
+
+  Args:
+    error: |got - expected|, float64.
+    expected: reference in float64, the same shape.
+    finite: where `got` is finite, the same shape.
+  """
+  # What is beyond float64 is beyond every edge as well.
+  with np.errstate(over="ignore", invalid="ignore"):
+    scale = np.where(expected == 0, _rms(expected) or 1.0, np.abs(expected))
+    relative = (error / scale)[finite]
+  bins = np.searchsorted(ERROR_EDGES, relative, side="left")
+  counts = np.bincount(bins, minlength=len(ERROR_EDGES) + 1)
+  return (*(int(n) for n in counts), int((~finite).sum()))
 
 
 def compare(
@@ -118,4 +137,5 @@ def compare(
     relative_rms_error=_rms(shown) / reference_rms if reference_rms else 0.0,
     num_not_finite=int((~finite).sum()),
     num_unwritten=int((unwritten == 0xFF).all(axis=1).sum()),
+    error_histogram=error_histogram(error, expected, finite),
   )

@@ -155,6 +155,7 @@ class Judge:
         message=stop.message,
         diagnostics=stop.diagnostics,
         finding=stop.finding,
+        launch_limit=stop.launch_limit,
         case=None if stop.case is None else str(stop.case),
         num_cases_passed=0 if stop.case is None else stop.case.index,
         log=stop.log,
