@@ -2,7 +2,7 @@
 
 python -m kernels_eval list
 python -m kernels_eval show PROBLEM
-python -m kernels_eval check FILE --problem NAME [--json]
+python -m kernels_eval check FILE --problem NAME [--json] [--no-cache]
 python -m kernels_eval bench [--json]
 """
 
@@ -18,7 +18,15 @@ import tempfile
 import msgspec
 import tqdm
 
-from kernels_eval import bench, client, judge, problems, report
+from kernels_eval import (
+  addresses,
+  bench,
+  client,
+  judge,
+  problems,
+  report,
+  verdict_store,
+)
 from kernels_eval.cpu import executor, host, toolchain
 from kernels_eval.schema import Request
 
@@ -85,7 +93,8 @@ def _check(arguments):
     try:
       if not arguments.json:
         print(f"sandbox: {hello.protections}", file=sys.stderr)
-      evaluation = judging.evaluate(Request(arguments.file, problem.name, text))
+      request = Request(arguments.file, problem.name, text)
+      evaluation = _judged_once(request, arguments, judging, hello)
     finally:
       close()
   finally:
@@ -98,6 +107,23 @@ def _check(arguments):
   if not evaluation.counts:
     return BAD_REQUEST
   return OK if evaluation.passed else NOT_PASSED
+
+
+def _judged_once(request, arguments, judging, hello):
+  """The verdict, from the user's cache where it holds one."""
+  if arguments.no_cache:
+    return judging.evaluate(request)
+  settings = executor.Settings()
+  address = addresses.make_address(hello, settings, arguments.seed)(request)
+  with verdict_store.Store() as store:
+    known = store.get(address)
+    if known is not None:
+      if not arguments.json:
+        print("judged before; --no-cache judges again", file=sys.stderr)
+      return msgspec.structs.replace(known, id=request.id)
+    evaluation = judging.evaluate(request)
+    store.put(address, evaluation)
+  return evaluation
 
 
 def _bench(arguments):
@@ -160,6 +186,9 @@ def _parser():
   check.add_argument("--problem", required=True, metavar="NAME")
   check.add_argument(
     "--json", action="store_true", help="print the record as one line of JSON"
+  )
+  check.add_argument(
+    "--no-cache", action="store_true", help="judge again what was judged before"
   )
   check.add_argument("--seed", type=int, default=0, help="of the test inputs")
   check.set_defaults(run=_check)

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 
-from kernels_eval import client, problems
+from kernels_eval import client, problems, verdict_cache
 from kernels_eval.schema import Evaluation, Request
 
 
@@ -40,7 +40,8 @@ def unique_requests(count: int) -> list[Request]:
 
 def run(count: int, num_workers: int | None, on_result=None) -> Result:
   """Judges `count` unique kernels and reports the rate."""
-  with client.Pool(num_workers=num_workers) as pool:
+  nothing = verdict_cache.Nothing()
+  with client.Pool(num_workers=num_workers, cache=nothing) as pool:
     num_workers = num_workers or len(pool._workers)
     # The first kernels of each judge pay for imports and page faults.
     pool.evaluate(
