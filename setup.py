@@ -47,6 +47,7 @@ setup(
       "cpu/native/*.cpp",
       "cpu/native/runtime/*",
       "problems/cuda/*.cu",
+      "soak/kernels/*/*.cu",
     ],
     "leap_jax": ["data/*", "templates/*.txt"],
     "experiments": ["results/**/*.json"],

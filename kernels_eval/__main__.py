@@ -4,9 +4,11 @@ python -m kernels_eval list
 python -m kernels_eval show PROBLEM
 python -m kernels_eval check FILE --problem NAME [--json] [--no-cache]
 python -m kernels_eval bench [--json]
+python -m kernels_eval soak [--count=N] [--seed=S] [--json] [--out=FILE]
 """
 
 import argparse
+import contextlib
 import dataclasses
 import difflib
 import os
@@ -29,6 +31,8 @@ from kernels_eval import (
 )
 from kernels_eval.cpu import executor, host, toolchain
 from kernels_eval.schema import Request
+from kernels_eval.soak import mix, summary
+from kernels_eval.soak import run as soak
 
 OK, NOT_PASSED, BAD_REQUEST = 0, 1, 2
 
@@ -151,12 +155,44 @@ def _bench(arguments):
   return OK if result.num_passed == result.num_kernels else NOT_PASSED
 
 
+def _soak(arguments):
+  least = len(mix.SHARES)
+  if arguments.count < least:
+    raise BadRequest(f"--count={arguments.count}; at least {least}")
+  out = None
+  if arguments.out is not None:
+    try:
+      out = open(arguments.out, "w", encoding="utf-8")
+    except OSError as error:
+      raise BadRequest(
+        f"cannot write {arguments.out}: {error.strerror}"
+      ) from None
+  with (
+    out or contextlib.nullcontext(),
+    tqdm.tqdm(total=arguments.count, unit="kernel", file=sys.stderr) as bar,
+  ):
+    try:
+      result = soak.soak(
+        arguments.count,
+        arguments.seed,
+        arguments.workers,
+        lambda _: bar.update(),
+      )
+    except client.HarnessError as error:
+      raise BadRequest(f"infrastructure_error: {error}") from None
+    record = msgspec.json.encode(result)
+    if out is not None:
+      out.write(msgspec.json.format(record, indent=2).decode() + "\n")
+  print(record.decode() if arguments.json else summary.render(result))
+  return OK if result.is_clean else NOT_PASSED
+
+
 class _Parser(argparse.ArgumentParser):
   """One line for an error, and the nearest command for a mistyped one."""
 
   def error(self, message):
     words = [a for a in sys.argv[1:] if not a.startswith("-")]
-    commands = ("list", "show", "check", "bench")
+    commands = ("list", "show", "check", "bench", "soak")
     if words and words[0] not in commands:
       near = difflib.get_close_matches(words[0], commands, n=1)
       hint = f" (did you mean `{near[0]}`?)" if near else ""
@@ -197,6 +233,15 @@ def _parser():
   benchmark.add_argument("--workers", type=int, default=None)
   benchmark.add_argument("--json", action="store_true")
   benchmark.set_defaults(run=_bench)
+  soaking = commands.add_parser(
+    "soak", help="many good and hostile kernels; what do they leave behind?"
+  )
+  soaking.add_argument("--count", type=int, default=2000)
+  soaking.add_argument("--seed", type=int, default=0, help="of the mix")
+  soaking.add_argument("--workers", type=int, default=None)
+  soaking.add_argument("--json", action="store_true")
+  soaking.add_argument("--out", metavar="FILE", help="for the result as JSON")
+  soaking.set_defaults(run=_soak)
   return parser
 
 

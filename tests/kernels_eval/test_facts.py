@@ -66,6 +66,17 @@ def test_a_wrong_answer_has_a_histogram(check):
   )
 
 
+def test_bits_that_arithmetic_complains_about(check):
+  """A signalling NaN, and a number whose square is infinite."""
+  for bits in ("0x7fa00000", "0x7f000000"):
+    write = f"*(unsigned*)(out + i) = {bits}u"
+    text = GOOD.replace("out[i] = x[i] + y[i]", write)
+    answer = check("vector_add", text)
+    assert answer.status == Status.WRONG_ANSWER
+    bin_of = -1 if bits == "0x7fa00000" else -2
+    assert answer.mismatch.error_histogram[bin_of] == 1
+
+
 def test_outputs_that_nobody_wrote_are_not_finite(check):
   text = GOOD.replace("out[i] = x[i] + y[i]", "(void)x")
   mismatch = check("vector_add", text).mismatch

@@ -1,0 +1,16 @@
+// row: -
+// problem: vector_add
+// on: both
+// expect: passed
+// why: Thirty-two mebibytes of scratch, written to, and a right answer.
+// scratch: tmp float32 (1048576)
+// launch: fill grid=(64) block=(256) args=(tmp)
+// launch: k grid=(ceil_div(n, 256)) block=(256)
+__global__ void fill(float* tmp) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  tmp[64 * i] = i;
+}
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] + y[i];
+}
