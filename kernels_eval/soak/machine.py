@@ -15,6 +15,7 @@ class Machine:
   cpu: str
   num_cores: int  # that this process may use
   memory_bytes: int
+  load_average: float  # of the minute before
   system: str
   python: str
   date: str  # ISO 8601, UTC
@@ -65,6 +66,7 @@ def describe() -> Machine:
     cpu=_cpu_model(),
     num_cores=len(os.sched_getaffinity(0)),
     memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    load_average=os.getloadavg()[0],
     system=platform.platform(),
     python=platform.python_version(),
     date=now.isoformat(timespec="seconds"),

@@ -191,6 +191,7 @@ def soak(
   Raises:
     client.HarnessError: this machine cannot judge.
   """
+  here = machine.describe()
   with belongings.adopting_orphans():
     before = belongings.take()
     with client.Pool(
@@ -207,7 +208,7 @@ def soak(
       num_restarts = pool.num_restarts
     compared = belongings.compare_when_quiet(before)
   return Result(
-    machine=machine.describe(),
+    machine=here,
     executor=hello.executor,
     toolchain=hello.toolchain,
     protections=hello.protections,

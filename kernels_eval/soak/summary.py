@@ -63,7 +63,8 @@ def render(result: Result) -> str:
     f"{m.cpu}, {m.num_cores} cores, {m.memory_bytes / 2**30:.0f} GiB; "
     f"{m.system}; Python {m.python}",
     f"executor {result.executor} ({result.toolchain}); {result.protections}",
-    f"{m.date}, commit {m.commit or 'unknown'}",
+    f"{m.date}, commit {m.commit or 'unknown'}; load before: "
+    f"{m.load_average:.1f}",
     "",
     *_table(result.statuses),
     "",
