@@ -194,9 +194,16 @@ def test_a_killed_host_is_replaced(pool):
 def test_a_judge_that_dies_twice_is_an_infrastructure_error(pool):
   with client.Pool(num_workers=1, settings=QUICK) as p:
     thread, answers = _in_thread(p, [_request("// twice\n" + BUSY)])
+    killed = []
+
+    def has_next():  # not the one that is dead and is being replaced
+      w = p._workers[0]
+      return w.job is not None and w.process.pid not in killed
+
     for i in range(2):
-      assert _wait_for(lambda: p._workers[0].job is not None, 5)
-      os.kill(p._workers[0].process.pid, signal.SIGKILL)
+      assert _wait_for(has_next, 5)
+      killed.append(p._workers[0].process.pid)
+      os.kill(killed[-1], signal.SIGKILL)
       assert _wait_for(lambda i=i: p.num_restarts == i + 1, 2)
     thread.join(5)
     assert [a.status for a in answers] == [Status.INFRASTRUCTURE_ERROR]
