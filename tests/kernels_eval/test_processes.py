@@ -245,6 +245,29 @@ def test_nothing_survives_a_killed_client(tmp_path):
     pathlib.Path(root).rmdir()
 
 
+def test_judges_are_of_the_same_package_as_their_client(tmp_path):
+  """Whatever lies in the working folder."""
+  decoy = tmp_path / "kernels_eval"
+  decoy.mkdir()
+  (decoy / "__init__.py").write_text("raise SystemExit('the decoy')")
+  code = (
+    "import sys; from kernels_eval import client; "
+    "from kernels_eval.schema import Request\n"
+    "with client.Pool(num_workers=1) as pool:\n"
+    "  request = Request('', 'vector_add', sys.argv[1])\n"
+    "  print(pool.evaluate([request])[0].status.value)"
+  )
+  done = subprocess.run(
+    [sys.executable, "-P", "-c", code, GOOD],
+    cwd=tmp_path,
+    capture_output=True,
+    text=True,
+    timeout=60,
+    env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2])},
+  )
+  assert done.stdout == "passed\n", done.stderr
+
+
 def test_folders_of_killed_runs_are_removed_later(pool):
   done = subprocess.run(
     [sys.executable, "-c", "import os; print(os.getpid())"],
