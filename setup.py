@@ -61,6 +61,7 @@ setup(
       "cuda/*.cu",
       "cuda/include/*.h",
       "problems/cuda/*.cu",
+      "soak/kernels/*/*.cu",
     ],
     "leap_jax": ["data/*", "templates/*.txt"],
     "experiments": ["results/**/*.json"],

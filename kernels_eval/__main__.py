@@ -2,12 +2,14 @@
 
 python -m kernels_eval list
 python -m kernels_eval show PROBLEM
-python -m kernels_eval check FILE --problem NAME [--json]
+python -m kernels_eval check FILE --problem NAME [--json] [--no-cache]
 python -m kernels_eval bench [--json]
 python -m kernels_eval timing [--json]
+python -m kernels_eval soak [--count=N] [--seed=S] [--json] [--out=FILE]
 """
 
 import argparse
+import contextlib
 import dataclasses
 import difflib
 import os
@@ -17,8 +19,17 @@ import sys
 import msgspec
 import tqdm
 
-from kernels_eval import bench, client, problems, report
+from kernels_eval import (
+  bench,
+  client,
+  problems,
+  report,
+  verdict_cache,
+  verdict_store,
+)
 from kernels_eval.schema import Request
+from kernels_eval.soak import mix, summary
+from kernels_eval.soak import run as soak
 
 OK, NOT_PASSED, BAD_REQUEST = 0, 1, 2
 
@@ -73,17 +84,26 @@ def _check(arguments):
   problem = _problem(arguments.problem)
   text = _read(arguments.file)
   try:
-    with client.Pool(
-      num_workers=1,
-      seed=arguments.seed,
-      executor=arguments.executor,
-      with_timing=True,
-    ) as pool:
+    with contextlib.ExitStack() as stack:
+      cache = verdict_cache.Nothing()
+      if not arguments.no_cache:
+        cache = stack.enter_context(verdict_store.Store())
+      pool = stack.enter_context(
+        client.Pool(
+          num_workers=1,
+          seed=arguments.seed,
+          executor=arguments.executor,
+          with_timing=True,
+          cache=cache,
+        )
+      )
       if not arguments.json:
         print(pool.description, file=sys.stderr)
       (evaluation,) = pool.evaluate(
         [Request(arguments.file, problem.name, text)]
       )
+      if not arguments.json and not pool.num_evaluated:
+        print("judged before; --no-cache judges again", file=sys.stderr)
   except client.HarnessError as error:
     raise BadRequest(f"infrastructure_error: {error}") from None
   if arguments.json:
@@ -141,12 +161,44 @@ def _timing(arguments):
   return OK
 
 
+def _soak(arguments):
+  least = len(mix.SHARES)
+  if arguments.count < least:
+    raise BadRequest(f"--count={arguments.count}; at least {least}")
+  out = None
+  if arguments.out is not None:
+    try:
+      out = open(arguments.out, "w", encoding="utf-8")
+    except OSError as error:
+      raise BadRequest(
+        f"cannot write {arguments.out}: {error.strerror}"
+      ) from None
+  with (
+    out or contextlib.nullcontext(),
+    tqdm.tqdm(total=arguments.count, unit="kernel", file=sys.stderr) as bar,
+  ):
+    try:
+      result = soak.soak(
+        arguments.count,
+        arguments.seed,
+        arguments.workers,
+        lambda _: bar.update(),
+      )
+    except client.HarnessError as error:
+      raise BadRequest(f"infrastructure_error: {error}") from None
+    record = msgspec.json.encode(result)
+    if out is not None:
+      out.write(msgspec.json.format(record, indent=2).decode() + "\n")
+  print(record.decode() if arguments.json else summary.render(result))
+  return OK if result.is_clean else NOT_PASSED
+
+
 class _Parser(argparse.ArgumentParser):
   """One line for an error, and the nearest command for a mistyped one."""
 
   def error(self, message):
     words = [a for a in sys.argv[1:] if not a.startswith("-")]
-    commands = ("list", "show", "check", "bench", "timing")
+    commands = ("list", "show", "check", "bench", "timing", "soak")
     if words and words[0] not in commands:
       near = difflib.get_close_matches(words[0], commands, n=1)
       hint = f" (did you mean `{near[0]}`?)" if near else ""
@@ -186,6 +238,9 @@ def _parser():
   check.add_argument(
     "--json", action="store_true", help="print the record as one line of JSON"
   )
+  check.add_argument(
+    "--no-cache", action="store_true", help="judge again what was judged before"
+  )
   check.add_argument("--seed", type=int, default=0, help="of the test inputs")
   _add_executor(check)
   check.set_defaults(run=_check)
@@ -203,6 +258,15 @@ def _parser():
   )
   repeat.add_argument("--json", action="store_true")
   repeat.set_defaults(run=_timing)
+  soaking = commands.add_parser(
+    "soak", help="many good and hostile kernels; what do they leave behind?"
+  )
+  soaking.add_argument("--count", type=int, default=2000)
+  soaking.add_argument("--seed", type=int, default=0, help="of the mix")
+  soaking.add_argument("--workers", type=int, default=None)
+  soaking.add_argument("--json", action="store_true")
+  soaking.add_argument("--out", metavar="FILE", help="for the result as JSON")
+  soaking.set_defaults(run=_soak)
   return parser
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 
-from kernels_eval import client, problems
+from kernels_eval import client, problems, verdict_cache
 from kernels_eval.schema import Evaluation, Request
 
 
@@ -42,7 +42,11 @@ def run(
   count: int, num_workers: int | None, executor: str, on_result=None
 ) -> Result:
   """Judges `count` unique kernels and reports the rate."""
-  with client.Pool(num_workers=num_workers, executor=executor) as pool:
+  with client.Pool(
+    num_workers=num_workers,
+    executor=executor,
+    cache=verdict_cache.Nothing(),
+  ) as pool:
     num_workers = num_workers or len(pool._workers)
     # The first kernels of each judge pay for imports and page faults.
     pool.evaluate(

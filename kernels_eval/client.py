@@ -7,7 +7,6 @@ more, then reported as `infrastructure_error`, which is nobody's reward.
 
 import atexit
 import collections
-import hashlib
 import os
 import selectors
 import shutil
@@ -17,7 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from kernels_eval import candidate, problems, temporary
+from kernels_eval import (
+  addresses,
+  candidate,
+  problems,
+  temporary,
+  verdict_cache,
+)
 from kernels_eval import worker as worker_lib
 from kernels_eval.cpu.executor import NAME as CPU_EXECUTOR
 from kernels_eval.cpu.executor import Settings
@@ -36,7 +41,6 @@ from kernels_eval.schema import (
 _GRACE_S = 15.0
 QUEUE_S = 600.0
 _MAX_FAILED_STARTS = 3
-_MAX_CACHED = 100_000
 DEFAULT_SETTINGS = Settings()
 EXECUTORS = ("auto", "cpu", "cuda")
 CUDA_EXECUTOR = "cuda"
@@ -99,18 +103,6 @@ def compositions(
   )
 
 
-def _key(request):
-  return hashlib.sha256(
-    b"\0".join(
-      (
-        HARNESS_VERSION.encode(),
-        request.problem.encode(),
-        request.text.encode("utf-8", "surrogatepass"),
-      )
-    )
-  ).digest()
-
-
 class Pool:
   """Judges candidates in parallel. Owns processes: close it, or use `with`."""
 
@@ -123,6 +115,7 @@ class Pool:
     executor: str = "auto",
     with_timing: bool = False,
     device: int = 0,
+    cache: verdict_cache.Cache | None = None,
   ):
     """Starts the judges.
 
@@ -134,6 +127,8 @@ class Pool:
         one is usable.
       with_timing: whether candidates that are right are timed (GPU).
       device: index of the GPU.
+      cache: of verdicts; stays the caller's to close. None means a
+        `verdict_cache.Memory`, which ends with the pool.
 
     Raises:
       HarnessError: this machine cannot judge (no compiler, say).
@@ -154,9 +149,7 @@ class Pool:
     self._executor_name = CPU_EXECUTOR
     self._serial = 0
     self._workers: list[worker_lib.Worker] = []
-    self._cache: collections.OrderedDict[bytes, Evaluation] = (
-      collections.OrderedDict()
-    )
+    self._cache = verdict_cache.Memory() if cache is None else cache
     self.num_evaluated = 0  # really compiled and run, cache hits not counted
     self.num_restarts = 0
     self._num_failed_starts = 0
@@ -168,6 +161,7 @@ class Pool:
       # The first judge builds what is missing; the others find it built.
       self._workers.append(self._spawn())
       self.hello = self._await_hello(self._workers[0])
+      self._address = addresses.make_address(self.hello, settings, seed)
       self._workers += [self._spawn() for _ in range(count - 1)]
     except BaseException:
       self.close()
@@ -246,10 +240,10 @@ class Pool:
       if refused is not None:
         yield index, refused
         continue
-      key = _key(request)
-      if key in self._cache:
-        self._cache.move_to_end(key)
-        yield index, _renamed(self._cache[key], request)
+      key = self._address(request)
+      known = self._cache.get(key)
+      if known is not None:
+        yield index, _renamed(known, request)
       elif key in jobs:
         jobs[key].indices.append(index)
       else:
@@ -261,10 +255,7 @@ class Pool:
         for job, evaluation in self._turn(waiting):
           num_left -= 1
           self.num_evaluated += 1
-          if evaluation.counts:
-            self._cache[job.key] = evaluation
-            if len(self._cache) > _MAX_CACHED:
-              self._cache.popitem(last=False)
+          self._cache.put(job.key, evaluation)
           for index in job.indices:
             yield index, _renamed(evaluation, requests[index])
     finally:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels_eval import dtypes
-from kernels_eval.schema import Mismatch
+from kernels_eval.schema import ERROR_EDGES, Mismatch
 
 _FLOAT32_SLACK = 16.0
 
@@ -92,6 +92,27 @@ def _allowed(expected, expected_float32, dtype_name, factor):
   return allowed, _FLOAT32_SLACK * _rms(own) + factor * bound.rms * rms
 
 
+def error_histogram(
+  error: np.ndarray, expected: np.ndarray, finite: np.ndarray
+) -> tuple[int, ...]:
+  """Counts of elements by relative error; bins as in `Mismatch`.
+
+  Args:
+    error: |got - expected|, float64.
+    expected: reference in float64, the same shape.
+    finite: where `got` is finite, the same shape.
+  """
+  # What is beyond float64 is beyond every edge as well.
+  with np.errstate(over="ignore", invalid="ignore"):
+    scale = np.where(expected == 0, _rms(expected) or 1.0, np.abs(expected))
+    relative = (error / scale)[finite]
+  bins = np.searchsorted(ERROR_EDGES, relative, side="left")
+  counts = np.bincount(bins, minlength=len(ERROR_EDGES) + 1)
+  return (*(int(n) for n in counts), int((~finite).sum()))
+
+
+# Outputs hold anything: signalling NaNs, numbers whose square is infinite.
+@np.errstate(over="ignore", invalid="ignore")
 def compare(
   name: str,
   got_stored: np.ndarray,
@@ -123,8 +144,7 @@ def compare(
     error = np.abs(got - expected)
   else:
     finite = np.isfinite(got)
-    with np.errstate(invalid="ignore", over="ignore"):
-      error = np.abs(got - expected)
+    error = np.abs(got - expected)
     allowed, rms_allowed = _allowed(
       expected, expected_float32, dtype_name, factor
     )
@@ -158,4 +178,5 @@ def compare(
     relative_rms_error=_rms(shown) / reference_rms if reference_rms else 0.0,
     num_not_finite=int((~finite).sum()),
     num_unwritten=int((unwritten == 0xFF).all(axis=1).sum()),
+    error_histogram=error_histogram(error, expected, finite),
   )

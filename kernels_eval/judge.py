@@ -51,6 +51,7 @@ class Hello(msgspec.Struct, frozen=True):
   executor: str
   toolchain: str
   protections: str
+  is_timing: bool = False  # whether right candidates are timed
 
 
 class _Prepared:
@@ -217,6 +218,7 @@ def _facts(stop):
     "message": stop.message,
     "diagnostics": stop.diagnostics,
     "finding": stop.finding,
+    "launch_limit": stop.launch_limit,
     "mismatch": stop.mismatch,
     "case": None if stop.case is None else str(stop.case),
   }
@@ -331,6 +333,7 @@ def make_cuda(
     cuda_executor.NAME,
     f"NVRTC {kit.version}, {device.device}, driver {device.driver_version}",
     protections.describe(),
+    with_timing,
   )
   timer = None
   if with_timing:

@@ -51,6 +51,7 @@ class Worker:
     self.process = subprocess.Popen(
       [
         sys.executable,
+        "-P",  # not what is called kernels_eval in the working folder
         "-m",
         "kernels_eval.judge",
         "--root",

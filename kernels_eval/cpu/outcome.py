@@ -1,7 +1,13 @@
 """How an evaluation ends before its outputs can be compared."""
 
 from kernels_eval.problems import spec
-from kernels_eval.schema import Diagnostic, Finding, Mismatch, Status
+from kernels_eval.schema import (
+  Diagnostic,
+  Finding,
+  LaunchLimit,
+  Mismatch,
+  Status,
+)
 
 
 class Stop(Exception):
@@ -14,6 +20,7 @@ class Stop(Exception):
     *,
     diagnostics: tuple[Diagnostic, ...] = (),
     finding: Finding | None = None,
+    launch_limit: LaunchLimit | None = None,
     case: spec.Case | None = None,
     mismatch: Mismatch | None = None,
     log: str = "",
@@ -23,6 +30,7 @@ class Stop(Exception):
     self.message = message
     self.diagnostics = diagnostics
     self.finding = finding
+    self.launch_limit = launch_limit
     self.case = case
     self.mismatch = mismatch
     self.log = log

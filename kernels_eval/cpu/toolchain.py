@@ -16,6 +16,8 @@ import subprocess
 import tempfile
 import time
 
+from kernels_eval import cache_folder
+
 NATIVE = pathlib.Path(__file__).parent / "native"
 
 # How a candidate is compiled. -O0: kernels run for milliseconds, so the
@@ -269,11 +271,6 @@ def _build(folder, compiler):
     )
 
 
-def _cache_folder():
-  base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-  return pathlib.Path(base) / "kernels_eval"
-
-
 def prepare(compiler_name: str = "g++") -> Toolchain:
   """Finds the compiler and builds what is not in the cache yet.
 
@@ -295,7 +292,7 @@ def prepare(compiler_name: str = "g++") -> Toolchain:
     digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
   digest.update(repr((compiler, version, CANDIDATE_FLAGS)).encode())
   name = f"cpu-{digest.hexdigest()[:16]}"
-  parts = _cache_folder() / name
+  parts = cache_folder.path() / name
   if _is_complete(parts):
     with contextlib.suppress(OSError):  # not ours, or read-only
       os.utime(parts)

@@ -194,9 +194,16 @@ def test_a_killed_host_is_replaced(pool):
 def test_a_judge_that_dies_twice_is_an_infrastructure_error(pool):
   with client.Pool(num_workers=1, settings=QUICK) as p:
     thread, answers = _in_thread(p, [_request("// twice\n" + BUSY)])
+    killed = []
+
+    def has_next():  # not the one that is dead and is being replaced
+      w = p._workers[0]
+      return w.job is not None and w.process.pid not in killed
+
     for i in range(2):
-      assert _wait_for(lambda: p._workers[0].job is not None, 5)
-      os.kill(p._workers[0].process.pid, signal.SIGKILL)
+      assert _wait_for(has_next, 5)
+      killed.append(p._workers[0].process.pid)
+      os.kill(killed[-1], signal.SIGKILL)
       assert _wait_for(lambda i=i: p.num_restarts == i + 1, 2)
     thread.join(5)
     assert [a.status for a in answers] == [Status.INFRASTRUCTURE_ERROR]
@@ -236,6 +243,29 @@ def test_nothing_survives_a_killed_client(tmp_path):
     assert _wait_for(lambda: not list(pathlib.Path(root).iterdir()), 1)
   finally:
     pathlib.Path(root).rmdir()
+
+
+def test_judges_are_of_the_same_package_as_their_client(tmp_path):
+  """Whatever lies in the working folder."""
+  decoy = tmp_path / "kernels_eval"
+  decoy.mkdir()
+  (decoy / "__init__.py").write_text("raise SystemExit('the decoy')")
+  code = (
+    "import sys; from kernels_eval import client; "
+    "from kernels_eval.schema import Request\n"
+    "with client.Pool(num_workers=1) as pool:\n"
+    "  request = Request('', 'vector_add', sys.argv[1])\n"
+    "  print(pool.evaluate([request])[0].status.value)"
+  )
+  done = subprocess.run(
+    [sys.executable, "-P", "-c", code, GOOD],
+    cwd=tmp_path,
+    capture_output=True,
+    text=True,
+    timeout=60,
+    env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2])},
+  )
+  assert done.stdout == "passed\n", done.stderr
 
 
 def test_folders_of_killed_runs_are_removed_later(pool):
