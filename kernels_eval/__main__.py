@@ -183,6 +183,7 @@ def _soak(arguments):
         arguments.seed,
         arguments.workers,
         lambda _: bar.update(),
+        executor=arguments.executor,
       )
     except client.HarnessError as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
@@ -264,6 +265,7 @@ def _parser():
   soaking.add_argument("--count", type=int, default=2000)
   soaking.add_argument("--seed", type=int, default=0, help="of the mix")
   soaking.add_argument("--workers", type=int, default=None)
+  _add_executor(soaking)
   soaking.add_argument("--json", action="store_true")
   soaking.add_argument("--out", metavar="FILE", help="for the result as JSON")
   soaking.set_defaults(run=_soak)

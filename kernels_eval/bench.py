@@ -47,7 +47,7 @@ def run(
     executor=executor,
     cache=verdict_cache.Nothing(),
   ) as pool:
-    num_workers = num_workers or len(pool._workers)
+    num_workers = num_workers or pool.num_workers
     # The first kernels of each judge pay for imports and page faults.
     pool.evaluate(
       [

@@ -205,6 +205,11 @@ class Pool:
     return message
 
   @property
+  def num_workers(self) -> int:
+    """Judge processes."""
+    return len(self._workers)
+
+  @property
   def description(self) -> str:
     """One line: executor, toolchain and active protections."""
     return (

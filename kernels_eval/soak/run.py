@@ -159,7 +159,7 @@ def _offences(candidates, answers):
 
 def _submit(pool, candidates, on_result):
   """Answers in order, and the judges' memory at a quarter and at the end."""
-  size = _BATCH_PER_JUDGE * len(pool._workers)
+  size = _BATCH_PER_JUDGE * pool.num_workers
   answers: list[Evaluation] = []
   memory = []
   for start in range(0, len(candidates), size):
@@ -178,6 +178,7 @@ def soak(
   num_workers: int | None = None,
   on_result: Callable[[Evaluation], None] | None = None,
   corpus: pathlib.Path | None = templates.CHECKOUT,
+  executor: str = "auto",
 ) -> Result:
   """Submits `count` candidates and compares what this process has.
 
@@ -187,6 +188,7 @@ def soak(
     num_workers: judges; None means one for each processor.
     on_result: called with every answer.
     corpus: folder of further hostile candidates.
+    executor: where they run: one of `client.EXECUTORS`.
 
   Raises:
     client.HarnessError: this machine cannot judge.
@@ -195,7 +197,10 @@ def soak(
   with belongings.adopting_orphans():
     before = belongings.take()
     with client.Pool(
-      num_workers=num_workers, settings=SETTINGS, cache=verdict_cache.Nothing()
+      num_workers=num_workers,
+      settings=SETTINGS,
+      executor=executor,
+      cache=verdict_cache.Nothing(),
     ) as pool:
       kind = "cpu" if pool.hello.executor.startswith("cpu") else "cuda"
       candidates = mix.draw(
@@ -204,7 +209,7 @@ def soak(
       started = time.perf_counter()
       answers, memory = _submit(pool, candidates, on_result)
       seconds = time.perf_counter() - started
-      num_workers, hello = len(pool._workers), pool.hello
+      num_workers, hello = pool.num_workers, pool.hello
       num_restarts = pool.num_restarts
     compared = belongings.compare_when_quiet(before)
   return Result(
