@@ -4,6 +4,7 @@ python -m kernels_eval list
 python -m kernels_eval show PROBLEM
 python -m kernels_eval check FILE --problem NAME [--json]
 python -m kernels_eval bench [--json]
+python -m kernels_eval audit [--corpus=DIR] [--json]
 """
 
 import argparse
@@ -18,7 +19,15 @@ import tempfile
 import msgspec
 import tqdm
 
-from kernels_eval import bench, client, judge, problems, report
+from kernels_eval import (
+  audit,
+  bench,
+  client,
+  corpus,
+  judge,
+  problems,
+  report,
+)
 from kernels_eval.cpu import executor, host, toolchain
 from kernels_eval.schema import Request
 
@@ -125,12 +134,30 @@ def _bench(arguments):
   return OK if result.num_passed == result.num_kernels else NOT_PASSED
 
 
+def _audit(arguments):
+  if arguments.workers is not None and arguments.workers < 1:
+    raise BadRequest(f"--workers={arguments.workers}; at least 1")
+  try:
+    specimens = corpus.load(arguments.corpus or corpus.default_folder())
+    with tqdm.tqdm(total=len(specimens), unit="file", file=sys.stderr) as bar:
+      result = audit.run(specimens, arguments.workers, bar.update)
+  except corpus.CorpusError as error:
+    raise BadRequest(str(error)) from None
+  except client.HarnessError as error:
+    raise BadRequest(f"infrastructure_error: {error}") from None
+  if arguments.json:
+    print(audit.encode(result).decode())
+  else:
+    print(audit.render(result))
+  return NOT_PASSED if result.escaped else OK
+
+
 class _Parser(argparse.ArgumentParser):
   """One line for an error, and the nearest command for a mistyped one."""
 
   def error(self, message):
     words = [a for a in sys.argv[1:] if not a.startswith("-")]
-    commands = ("list", "show", "check", "bench")
+    commands = ("list", "show", "check", "bench", "audit")
     if words and words[0] not in commands:
       near = difflib.get_close_matches(words[0], commands, n=1)
       hint = f" (did you mean `{near[0]}`?)" if near else ""
@@ -168,6 +195,16 @@ def _parser():
   benchmark.add_argument("--workers", type=int, default=None)
   benchmark.add_argument("--json", action="store_true")
   benchmark.set_defaults(run=_bench)
+  auditing = commands.add_parser("audit", help="try every known cheat")
+  auditing.add_argument(
+    "--corpus",
+    type=pathlib.Path,
+    metavar="DIR",
+    help="hostile candidates; default: those of this checkout's tests",
+  )
+  auditing.add_argument("--workers", type=int, default=None)
+  auditing.add_argument("--json", action="store_true")
+  auditing.set_defaults(run=_audit)
   return parser
 
 
