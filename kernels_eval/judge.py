@@ -123,12 +123,12 @@ class Judge:
         return self._compile_run_compare(
           parsed, prepared, folder, base, prepared_ms
         )
-    except (host_lib.HostError, OSError) as error:
+    except (host_lib.HostError, OSError, MemoryError) as error:
       self._executor.restart()
       return Evaluation(
         status=Status.INFRASTRUCTURE_ERROR,
         phase=Phase.RUN,
-        message=str(error),
+        message=str(error) or "the judge ran out of memory",
         **base,
       )
 
