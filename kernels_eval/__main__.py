@@ -6,6 +6,7 @@ python -m kernels_eval check FILE --problem NAME [--json] [--no-cache]
 python -m kernels_eval bench [--json]
 python -m kernels_eval timing [--json]
 python -m kernels_eval soak [--count=N] [--seed=S] [--json] [--out=FILE]
+python -m kernels_eval audit [--corpus=DIR] [--json]
 """
 
 import argparse
@@ -20,8 +21,10 @@ import msgspec
 import tqdm
 
 from kernels_eval import (
+  audit,
   bench,
   client,
+  corpus,
   problems,
   report,
   verdict_cache,
@@ -194,12 +197,32 @@ def _soak(arguments):
   return OK if result.is_clean else NOT_PASSED
 
 
+def _audit(arguments):
+  if arguments.workers is not None and arguments.workers < 1:
+    raise BadRequest(f"--workers={arguments.workers}; at least 1")
+  try:
+    specimens = corpus.load(arguments.corpus or corpus.default_folder())
+    with tqdm.tqdm(total=len(specimens), unit="file", file=sys.stderr) as bar:
+      result = audit.run(
+        specimens, arguments.workers, arguments.executor, bar.update
+      )
+  except corpus.CorpusError as error:
+    raise BadRequest(str(error)) from None
+  except client.HarnessError as error:
+    raise BadRequest(f"infrastructure_error: {error}") from None
+  if arguments.json:
+    print(audit.encode(result).decode())
+  else:
+    print(audit.render(result))
+  return NOT_PASSED if result.escaped else OK
+
+
 class _Parser(argparse.ArgumentParser):
   """One line for an error, and the nearest command for a mistyped one."""
 
   def error(self, message):
     words = [a for a in sys.argv[1:] if not a.startswith("-")]
-    commands = ("list", "show", "check", "bench", "timing", "soak")
+    commands = ("list", "show", "check", "bench", "timing", "soak", "audit")
     if words and words[0] not in commands:
       near = difflib.get_close_matches(words[0], commands, n=1)
       hint = f" (did you mean `{near[0]}`?)" if near else ""
@@ -269,6 +292,17 @@ def _parser():
   soaking.add_argument("--json", action="store_true")
   soaking.add_argument("--out", metavar="FILE", help="for the result as JSON")
   soaking.set_defaults(run=_soak)
+  auditing = commands.add_parser("audit", help="try every known cheat")
+  auditing.add_argument(
+    "--corpus",
+    type=pathlib.Path,
+    metavar="DIR",
+    help="hostile candidates; default: those of this checkout's tests",
+  )
+  auditing.add_argument("--workers", type=int, default=None)
+  _add_executor(auditing)
+  auditing.add_argument("--json", action="store_true")
+  auditing.set_defaults(run=_audit)
   return parser
 
 

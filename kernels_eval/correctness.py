@@ -43,7 +43,10 @@ TOLERANCES = {
 
 
 def _rms(x):
-  return float(np.sqrt(np.mean(np.square(x)))) if x.size else 0.0
+  if not x.size:
+    return 0.0
+  with np.errstate(over="ignore"):  # infinite: wrong all the same
+    return float(np.sqrt(np.mean(np.square(x))))
 
 
 class Bounds(NamedTuple):
@@ -134,7 +137,14 @@ def compare(
 
   Returns:
     None if the output is right, else how it is wrong.
+
+  Raises:
+    ValueError: the shapes differ, so that nothing is ever broadcast.
   """
+  if got_stored.shape != expected.shape:
+    raise ValueError(
+      f"{name} has shape {got_stored.shape}; the reference has {expected.shape}"
+    )
   dtype = dtypes.DTYPES[dtype_name]
   got = dtype.decode(got_stored)
   if not dtype.is_float:

@@ -148,11 +148,11 @@ class Judge:
       if self._diagnosis is not None:
         stop = self._diagnosis.refine(stop, parsed, prepared.problem)
       facts |= _facts(stop)
-    except (host_lib.HostError, OSError) as error:
+    except (host_lib.HostError, OSError, MemoryError) as error:
       self._executor.restart()
       facts = {
         "status": Status.INFRASTRUCTURE_ERROR,
-        "message": str(error),
+        "message": str(error) or "the judge ran out of memory",
       }
     return Evaluation(
       phase=clock.phase,

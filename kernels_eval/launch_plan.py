@@ -37,7 +37,7 @@ class CandidateError(Exception):
   """The text is no acceptable candidate; `status` says in which way."""
 
   def __init__(self, status: Status, message: str, line: int | None = None):
-    self.message = source.printable(message)
+    self.message = source.one_line(message)
     super().__init__(self.message)
     self.status = status
     self.line = line

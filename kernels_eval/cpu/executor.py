@@ -149,7 +149,7 @@ class Executor:
         raise compile_log.compile_failure(
           compile_log.read(answer.log), answer.log, candidate, problem, launches
         )
-      host_code.check(answer.log, unit.device_lines)
+      host_code.check(answer, unit.device_lines)
     library = str(folder / "kernel.so")
     answer = self._host.command(
       self._tools.link_command("unit.o", library), str(folder), job_limits
