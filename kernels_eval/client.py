@@ -7,19 +7,18 @@ more, then reported as `infrastructure_error`, which is nobody's reward.
 
 import atexit
 import collections
-import hashlib
 import os
 import pathlib
 import selectors
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
 
-from kernels_eval import candidate, problems
+from kernels_eval import batches, problems
 from kernels_eval import worker as worker_lib
 from kernels_eval.cpu.executor import NAME as CPU_EXECUTOR
 from kernels_eval.cpu.executor import Settings
@@ -30,14 +29,11 @@ from kernels_eval.schema import (
   Evaluation,
   Phase,
   ProblemCard,
-  Request,
   Status,
 )
 
-_PREFIX = "kernels_eval-"
-_GRACE_S = 15.0
+PREFIX = "kernels_eval-"  # of folders, before the process id
 _MAX_FAILED_STARTS = 3
-_MAX_CACHED = 100_000
 DEFAULT_SETTINGS = Settings()
 
 
@@ -83,19 +79,7 @@ def compositions(
   )
 
 
-def _key(request):
-  return hashlib.sha256(
-    b"\0".join(
-      (
-        HARNESS_VERSION.encode(),
-        request.problem.encode(),
-        request.text.encode("utf-8", "surrogatepass"),
-      )
-    )
-  ).digest()
-
-
-class Pool:
+class Pool(batches.Judges):
   """Judges candidates in parallel. Owns processes: close it, or use `with`."""
 
   def __init__(
@@ -117,17 +101,12 @@ class Pool:
     """
     _remove_stale_folders()
     self._seed = seed
-    self._settings = settings
+    super().__init__(settings)
     self._root = pathlib.Path(
-      tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
+      tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
     )
     self._serial = 0
     self._workers: list[worker_lib.Worker] = []
-    self._cache: collections.OrderedDict[bytes, Evaluation] = (
-      collections.OrderedDict()
-    )
-    self.num_evaluated = 0  # really compiled and run, cache hits not counted
-    self.num_restarts = 0
     self._num_failed_starts = 0
     atexit.register(self.close)
     count = num_workers or len(os.sched_getaffinity(0))
@@ -175,75 +154,32 @@ class Pool:
       f"({self.hello.toolchain}); sandbox: {self.hello.protections}"
     )
 
-  def evaluate(
+  def turn(
     self,
-    requests: Sequence[Request],
-    on_result: Callable[[Evaluation], None] | None = None,
-  ) -> list[Evaluation]:
-    """Judges a batch; the answers stand in the order of the requests.
+    waiting: collections.deque[worker_lib.Job],
+    wake_fd: int | None = None,
+  ) -> Iterator[tuple[worker_lib.Job, Evaluation]]:
+    """Gives out work, waits for news once; yields what has ended.
 
     Args:
-      requests: candidates; equal texts for one problem are judged once.
-      on_result: called with each answer as it arrives (progress bars).
+      waiting: jobs to take from the left; one whose judge died comes back.
+      wake_fd: a descriptor that ends the waiting when it can be read.
     """
-    answers: list[Evaluation | None] = [None] * len(requests)
-    for index, evaluation in self.stream(requests):
-      answers[index] = evaluation
-      if on_result is not None:
-        on_result(evaluation)
-    return answers
-
-  def stream(
-    self, requests: Sequence[Request]
-  ) -> Iterator[tuple[int, Evaluation]]:
-    """Yields (place in `requests`, answer) as answers arrive."""
-    jobs: dict[bytes, worker_lib.Job] = {}
-    for index, request in enumerate(requests):
-      refused = _refusal(request)
-      if refused is not None:
-        yield index, refused
-        continue
-      key = _key(request)
-      if key in self._cache:
-        self._cache.move_to_end(key)
-        yield index, _renamed(self._cache[key], request)
-      elif key in jobs:
-        jobs[key].indices.append(index)
-      else:
-        jobs[key] = worker_lib.Job(request, [index], key)
-    waiting = collections.deque(jobs.values())
-    num_left = len(waiting)
-    try:
-      while num_left:
-        for job, evaluation in self._turn(waiting):
-          num_left -= 1
-          self.num_evaluated += 1
-          if evaluation.counts:
-            self._cache[job.key] = evaluation
-            if len(self._cache) > _MAX_CACHED:
-              self._cache.popitem(last=False)
-          for index in job.indices:
-            yield index, _renamed(evaluation, requests[index])
-    finally:
-      # Whoever stops listening must not find old answers in the next batch.
-      for i, worker in enumerate(self._workers):
-        if worker.job is not None:
-          worker.stop()
-          self._workers[i] = self._spawn()
-
-  def _turn(self, waiting):
-    """Gives out work, waits for news once; yields what has ended."""
     for worker in self._workers:
       if waiting and worker.hello is not None and worker.job is None:
-        worker.start(waiting.popleft(), self._seconds_allowed())
+        worker.start(waiting.popleft(), self.seconds_allowed)
     with selectors.DefaultSelector() as selector:
       for i, worker in enumerate(self._workers):
         if worker.hello is None or worker.job is not None:
           selector.register(worker.process.stdout, selectors.EVENT_READ, i)
+      if wake_fd is not None:
+        selector.register(wake_fd, selectors.EVENT_READ, None)
       nearest = min(w.deadline for w in self._workers)
       timeout = max(0.0, min(nearest - time.monotonic(), 1.0))
       ready = [key.data for key, _ in selector.select(timeout)]
     for i in ready:
+      if i is None:
+        continue
       worker = self._workers[i]
       received = worker.receive()
       if received is None:
@@ -263,10 +199,6 @@ class Pool:
     for i, worker in enumerate(self._workers):
       if time.monotonic() > worker.deadline:
         yield from self._replace(i, waiting, "the judge did not answer in time")
-
-  def _seconds_allowed(self):
-    s = self._settings
-    return 2 * s.compile_wall_s + s.run_wall_s + _GRACE_S
 
   def _replace(self, i, waiting, reason):
     worker = self._workers[i]
@@ -297,6 +229,13 @@ class Pool:
       ),
     )
 
+  def abandon(self) -> None:
+    """Replaces the judges that are at work."""
+    for i, worker in enumerate(self._workers):
+      if worker.job is not None:
+        worker.stop()
+        self._workers[i] = self._spawn()
+
   def close(self) -> None:
     """Ends all processes and removes all files. May be called twice."""
     for worker in self._workers:
@@ -307,40 +246,11 @@ class Pool:
     shutil.rmtree(self._root, ignore_errors=True)
     atexit.unregister(self.close)
 
-  def __enter__(self):
-    return self
-
-  def __exit__(self, *_):
-    self.close()
-
-
-def _refusal(request):
-  """The answer for a text that is too long for a judge's frame, or None."""
-  try:
-    candidate.check_size(request.text)
-  except candidate.CandidateError as error:
-    return Evaluation(
-      id=request.id,
-      problem=request.problem,
-      status=error.status,
-      phase=Phase.PARSE,
-      message=error.message,
-      executor=CPU_EXECUTOR,
-      harness_version=HARNESS_VERSION,
-    )
-  return None
-
-
-def _renamed(evaluation, request):
-  if evaluation.id == request.id:
-    return evaluation
-  return msgspec.structs.replace(evaluation, id=request.id)
-
 
 def _remove_stale_folders():
   """Removes what killed runs have left in the temporary folder."""
-  for folder in pathlib.Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
-    pid = folder.name[len(_PREFIX) :].split("-")[0]
+  for folder in pathlib.Path(tempfile.gettempdir()).glob(f"{PREFIX}[0-9]*-*"):
+    pid = folder.name[len(PREFIX) :].split("-")[0]
     try:
       if pid.isdigit() and folder.stat().st_uid == os.getuid():
         if not pathlib.Path(f"/proc/{pid}").exists():

@@ -14,6 +14,9 @@ import pytest
 from kernels_eval import client, problems
 from kernels_eval.cpu import executor, toolchain
 from kernels_eval.schema import Request, Status
+from tests.kernels_eval.process_table import processes as _processes
+from tests.kernels_eval.process_table import read as _read
+from tests.kernels_eval.process_table import wait_for as _wait_for
 
 GOOD = problems.get("vector_add").canonical
 _HEAD = (
@@ -41,46 +44,6 @@ def _request(text, name=""):
 
 def _unique(i):
   return f"{GOOD}\n__device__ int unique_{i}() {{ return {i}; }}\n"
-
-
-def _read(path):
-  try:
-    return pathlib.Path(path).read_bytes()
-  except OSError:
-    return b""
-
-
-def _processes(root):
-  """Process ids with the folder in their arguments, environment or working
-  folder, and all of their descendants; zombies too."""
-  parents, marked = {}, set()
-  for entry in pathlib.Path("/proc").glob("[0-9]*"):
-    pid = int(entry.name)
-    stat = _read(entry / "stat").rpartition(b")")[2].split()
-    if len(stat) < 2:
-      continue
-    parents[pid] = int(stat[1])
-    try:
-      cwd = os.readlink(entry / "cwd").encode()
-    except OSError:
-      cwd = b""
-    text = _read(entry / "cmdline") + _read(entry / "environ") + cwd
-    if str(root).encode() in text and pid != os.getpid():
-      marked.add(pid)
-  while True:
-    more = {p for p, parent in parents.items() if parent in marked} - marked
-    if not more:
-      return marked
-    marked |= more
-
-
-def _wait_for(condition, seconds):
-  end = time.monotonic() + seconds
-  while time.monotonic() < end:
-    if condition():
-      return True
-    time.sleep(0.01)
-  return condition()
 
 
 def _zombies():
