@@ -23,10 +23,23 @@ BASE = [
   "tqdm>=4.66",
 ]
 
+# Numba-CUDA candidates: a compiler, for which no GPU is needed. numba-cuda
+# 0.30 uses np.row_stack, which NumPy 2.5 has dropped. libNVVM must not be newer
+# than the driver that takes its PTX: one minor version for both.
+NUMBA = [
+  "llvmlite>=0.45",
+  "numba-cuda>=0.30.4,<0.31",
+  "cuda-bindings>=13.0,<13.1",
+  "nvidia-nvvm>=13.0,<13.1",
+  "numpy>=2.0,<2.5",
+]
+
 EXTRAS = {
   "cuda12": ["jax[cuda12]>=0.10.2,<0.12"],
   "cuda13": ["jax[cuda13]>=0.10.2,<0.12"],
+  "numba": NUMBA,
   "test": [
+    *NUMBA,
     "beartype>=0.20",
     "hypothesis>=6.100",
     "pytest>=8.3",
@@ -47,6 +60,7 @@ setup(
       "cpu/native/*.cpp",
       "cpu/native/runtime/*",
       "problems/cuda/*.cu",
+      "problems/numba/*.py",
     ],
     "leap_jax": ["data/*", "templates/*.txt"],
     "experiments": ["results/**/*.json"],

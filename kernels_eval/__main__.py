@@ -1,9 +1,9 @@
 """Command line of the harness.
 
 python -m kernels_eval list
-python -m kernels_eval show PROBLEM
+python -m kernels_eval show PROBLEM [--solution] [--language=numba]
 python -m kernels_eval check FILE --problem NAME [--json]
-python -m kernels_eval bench [--json]
+python -m kernels_eval bench [--language=numba] [--json]
 """
 
 import argparse
@@ -18,8 +18,9 @@ import tempfile
 import msgspec
 import tqdm
 
-from kernels_eval import bench, client, judge, problems, report
+from kernels_eval import bench, candidate, client, judge, problems, report
 from kernels_eval.cpu import executor, host, toolchain
+from kernels_eval.numba import signature
 from kernels_eval.schema import Request
 
 OK, NOT_PASSED, BAD_REQUEST = 0, 1, 2
@@ -47,11 +48,21 @@ def _show(arguments):
   problem = _problem(arguments.problem)
   print(f"{problem.name} (level {problem.level})\n")
   print(f"{problem.statement}\n")
-  print(f"{problem.signature}\n")
-  print(f"// launch: {problem.kernel} {problem.launch}")
+  if arguments.language == candidate.NUMBA:
+    declaration, mark = signature.declaration(problem), "#"
+  else:
+    declaration, mark = problem.signature, "//"
+  print(f"{declaration}\n")
+  print(f"{mark} launch: {problem.kernel} {problem.launch}")
   if arguments.solution:
-    print(f"\n{problem.canonical.rstrip()}")
+    print(f"\n{_canonical(problem, arguments.language).rstrip()}")
   return OK
+
+
+def _canonical(problem, language):
+  if language == candidate.NUMBA:
+    return problem.numba_canonical
+  return problem.canonical
 
 
 def _read(path):
@@ -106,7 +117,10 @@ def _bench(arguments):
   with tqdm.tqdm(total=arguments.count, unit="kernel", file=sys.stderr) as bar:
     try:
       result = bench.run(
-        arguments.count, arguments.workers, lambda _: bar.update()
+        arguments.count,
+        arguments.workers,
+        lambda _: bar.update(),
+        language=arguments.language,
       )
     except client.HarnessError as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
@@ -140,6 +154,13 @@ class _Parser(argparse.ArgumentParser):
     self.exit(BAD_REQUEST, f"{self.prog}: {message}\n")
 
 
+def _add_language(command):
+  command.add_argument(
+    "--language", choices=(candidate.CUDA, candidate.NUMBA),
+    default=candidate.CUDA,
+  )
+
+
 def _parser():
   parser = _Parser(
     prog="python -m kernels_eval", description="A judge for GPU kernels."
@@ -154,9 +175,12 @@ def _parser():
   show.add_argument(
     "--solution", action="store_true", help="print the canonical kernel too"
   )
+  _add_language(show)
   show.set_defaults(run=_show)
   check = commands.add_parser("check", help="judge a kernel")
-  check.add_argument("file", help="CUDA C++ text; - for standard input")
+  check.add_argument(
+    "file", help="CUDA C++ or Numba-CUDA text; - for standard input"
+  )
   check.add_argument("--problem", required=True, metavar="NAME")
   check.add_argument(
     "--json", action="store_true", help="print the record as one line of JSON"
@@ -167,6 +191,7 @@ def _parser():
   benchmark.add_argument("--count", type=int, default=200)
   benchmark.add_argument("--workers", type=int, default=None)
   benchmark.add_argument("--json", action="store_true")
+  _add_language(benchmark)
   benchmark.set_defaults(run=_bench)
   return parser
 

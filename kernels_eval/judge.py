@@ -118,6 +118,7 @@ class Judge:
         judge_ms=prepared_ms,
         **base,
       )
+    base["executor"] = executor_lib.name_for(parsed.language)
     try:
       with self._executor.folder() as folder:
         return self._compile_run_compare(
