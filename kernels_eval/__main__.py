@@ -156,7 +156,8 @@ class _Parser(argparse.ArgumentParser):
 
 def _add_language(command):
   command.add_argument(
-    "--language", choices=(candidate.CUDA, candidate.NUMBA),
+    "--language",
+    choices=(candidate.CUDA, candidate.NUMBA),
     default=candidate.CUDA,
   )
 

@@ -172,7 +172,9 @@ def _read_numba(program):
   tokens = list(numba_text.tokens(program))
   lines = source.Lines(program)
   comments = [
-    ("//" + t.text[1:], lines.at(t.start)) for t in tokens if t.kind == "comment"
+    ("//" + t.text[1:], lines.at(t.start))
+    for t in tokens
+    if t.kind == "comment"
   ]
   return numba_text.kernel_names(tokens), comments
 

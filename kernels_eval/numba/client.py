@@ -81,7 +81,9 @@ def _readable():
   prefixes = {os.path.realpath(p) for p in (sys.prefix, sys.base_prefix)}
   prefixes |= {sys.prefix, os.path.dirname(os.path.realpath(sys.executable))}
   # Packages may lie elsewhere (a `.pth` file, Debian's dist-packages).
-  prefixes |= {p for p in sys.path if p.endswith(("/site-packages", "-packages"))}
+  prefixes |= {
+    p for p in sys.path if p.endswith(("/site-packages", "-packages"))
+  }
   at_start = {*prefixes, str(_PACKAGE)}
   # Our own package may lie among the others: everything but it.
   later = {"/usr", "/lib", "/lib64", "/proc", "/dev/null", "/dev/urandom"}

@@ -12,7 +12,15 @@ _MODULES += ("math", "numpy")
 _OPTIONS = ("device", "fastmath", "inline", "forceinline", "launch_bounds")
 _OPTIONS += ("max_registers", "lineinfo", "opt")
 _CALLABLE = ("array", "asarray", "full", "zeros", "ones", "arange", "linspace")
-_FORBIDDEN = ("open", "exec", "eval", "compile", "input", "breakpoint", "getattr")
+_FORBIDDEN = (
+  "open",
+  "exec",
+  "eval",
+  "compile",
+  "input",
+  "breakpoint",
+  "getattr",
+)
 _FORBIDDEN += ("setattr", "delattr", "globals", "locals", "vars", "memoryview")
 
 
@@ -45,7 +53,9 @@ def _check_import(node):
     names = [alias.name for alias in node.names]
   else:
     names = ["." * node.level + (node.module or "")]
-    if any(alias.name.startswith("_") or alias.name == "*" for alias in node.names):
+    if any(
+      alias.name.startswith("_") or alias.name == "*" for alias in node.names
+    ):
       _refuse(node, f"import of private names from `{names[0]}`")
   for name in names:
     if name not in _MODULES:

@@ -156,7 +156,9 @@ def _to_ir(function, arguments, capability, options):
     fastmath=bool(options.get("fastmath")),
     cc=capability,
   )
-  return result.fndesc.llvm_func_name, tuple(dict.fromkeys(result.library.llvm_strs))
+  return result.fndesc.llvm_func_name, tuple(
+    dict.fromkeys(result.library.llvm_strs)
+  )
 
 
 def _to_ptx(function, arguments, capability, options):
@@ -238,4 +240,3 @@ def warm_up() -> None:
     )
     if isinstance(result, Refusal):
       raise RuntimeError(f"numba-cuda compiles no {output}: {result.message}")
-

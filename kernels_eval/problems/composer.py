@@ -301,9 +301,7 @@ def compose(name: str) -> Problem:
       f"out[row] = {REDUCTIONS[reduction].text} of v over the row."
     )
     source = _reduction_source(operators, has_y, reduction)
-    numba_source = composer_numba.reduction(
-      operators, has_y, reduction, _BLOCK
-    )
+    numba_source = composer_numba.reduction(operators, has_y, reduction, _BLOCK)
     launch = f"grid=(rows) block=({_BLOCK})"
     output = Tensor("out", ("rows",))
     level = 2 if len(operators) <= 2 else 3

@@ -34,9 +34,7 @@ _REDUCTIONS = {
 
 def _steps(operators, y, indent):
   pad = " " * indent
-  return "".join(
-    f"{pad}v = {_OPERATORS[o].format(y=y)}\n" for o in operators
-  )
+  return "".join(f"{pad}v = {_OPERATORS[o].format(y=y)}\n" for o in operators)
 
 
 def _imports(body):

@@ -31,7 +31,9 @@ DECLARATIONS = "".join(
   for v in ("", "volatile_", "unaligned_")
   for k in ("read", "write")
   for n in (1, 2, 4, 8, 16)
-) + "".join(f"declare void @__tsan_{k}_range(ptr, i64)\n" for k in ("read", "write"))
+) + "".join(
+  f"declare void @__tsan_{k}_range(ptr, i64)\n" for k in ("read", "write")
+)
 
 
 def _type_of(operand):
@@ -53,9 +55,7 @@ def _call(kind, is_volatile, type_name, pointer, alignment, rest):
   num_bytes = _BYTES.get(type_name)
   if num_bytes is None:
     size = f"ptrtoint (ptr getelementptr ({type_name}, ptr null, i32 1) to i64)"
-    return (
-      f"  call void @__tsan_{kind}_range(ptr {pointer}, i64 {size}){place}"
-    )
+    return f"  call void @__tsan_{kind}_range(ptr {pointer}, i64 {size}){place}"
   word = "volatile_" if is_volatile else ""
   if alignment < num_bytes:
     word = "unaligned_"

@@ -38,7 +38,16 @@ _OPCODES = frozenset(
 _INSTRUCTION = re.compile(r"^  (?:%\S+ = )?(\w+)(?: |$)")
 _CALL = re.compile(r"\bcall [^@%]*?(%\S+)\(")
 _OWN_NAME = re.compile(r"[\w.$<>:~*&,+\-=!|^/\\()\[\]{}?@#% ]+")
-_RESERVED = ("ke_", "ke.", "shared.", "__tsan_", "__ubsan_", "__wrap_", "__nv_", "nvvm.")
+_RESERVED = (
+  "ke_",
+  "ke.",
+  "shared.",
+  "__tsan_",
+  "__ubsan_",
+  "__wrap_",
+  "__nv_",
+  "nvvm.",
+)
 _VARIABLES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _DEFINED = re.compile(r"^define .*?@([\w.]+)\(", re.M)
 _MAX_FUNCTIONS = 4000
@@ -117,7 +126,9 @@ def _check_instructions(text):
     if not match or line.startswith("   "):
       continue  # cases of a switch lie deeper
     if match[1] not in _OPCODES and not line.strip().startswith(("]", "i")):
-      raise _Refused("integrity", f"instruction `{match[1][:40]}` in the module")
+      raise _Refused(
+        "integrity", f"instruction `{match[1][:40]}` in the module"
+      )
     if "blockaddress(" in line:
       raise _Refused("integrity", "an address of code in the module")
     if match[1] in ("call", "tail") and _CALL.search(line.split(" asm ")[0]):

@@ -128,7 +128,9 @@ def _fences():
 def _matches():
   for bits in (32, 64):
     widen = (
-      f"  %w = zext i{bits} %v to i64\n" if bits < 64 else "  %w = or i64 %v, 0\n"
+      f"  %w = zext i{bits} %v to i64\n"
+      if bits < 64
+      else "  %w = or i64 %v, 0\n"
     )
     head = f"(i32 %mask, i{bits} %v) alwaysinline {{\n{widen}"
     call = (
@@ -208,7 +210,10 @@ def _swap(type_name, code):
 
 
 def _atomics():
-  for float_type, word, code in (("float", "f32", _F32), ("double", "f64", _F64)):
+  for float_type, word, code in (
+    ("float", "f32", _F32),
+    ("double", "f64", _F64),
+  ):
     prefix = f"___numba_atomic_{float_type}_"
     yield _atomic(
       f"nvvm.atomic.load.add.{word}.p0{word}", float_type, _ADD, code

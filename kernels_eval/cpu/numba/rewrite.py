@@ -9,7 +9,11 @@ import dataclasses
 import re
 from collections.abc import Sequence
 
-_LOCATION = re.compile(r"^(!\d+) = (?:distinct )?!DILocation\(line: (\d+)", re.M)
+from kernels_eval.numba import half_ir
+
+_LOCATION = re.compile(
+  r"^(!\d+) = (?:distinct )?!DILocation\(line: (\d+)", re.M
+)
 _DBG = re.compile(r", !dbg (!\d+)")
 _SHARED = re.compile(
   r"^@(_cudapy_smem_\d+) = (external )?(?:\w+ )*?global (.+?)"
@@ -46,6 +50,10 @@ declare i32 @ke_dynamic_shared_bytes()
 declare i32 @ke_active_mask()
 declare i32 @ke.lanemask.lt()
 declare void @ke.nothing(i32)
+declare float @ke.cvt.f32.f16(i16)
+declare double @ke.cvt.f64.f16(i16)
+declare i16 @ke.cvt.f16.f32(float)
+declare i16 @ke.cvt.f16.f64(double)
 @ke_dynamic_arena = external global [131072 x i8], align 1024
 """
 _RMW_OPS = "add sub xchg and or xor max min umax umin".split()
@@ -194,6 +202,7 @@ class _Rewriter:
     if " asm " in text:
       for assembly, function in _ASSEMBLY.items():
         text = text.replace(assembly, function)
+      text = half_ir.CONVERSION.sub(r"@ke.cvt.\1.\2", text)
       if " asm " in text:
         raise Unsupported("inline assembly", line)
     if "@_cudapy_smem_" in text:
@@ -224,12 +233,22 @@ def to_runtime(text: str, shared_names: Sequence[tuple[int, str]]) -> str:
       out.append(re.sub(r" (noinline|optnone|alwaysinline)\b", "", line))
     else:
       out.append(line)
-  helpers = "".join(
-    f"declare {t} @ke.rmw.{op}.{t}(ptr, {t})\n"
-    for op in _RMW_OPS
-    for t in ("i32", "i64")
-  ) + "".join(
-    f"declare {{ {t}, i1 }} @ke.cas.{t}(ptr, {t}, {t})\n" for t in ("i32", "i64")
+  helpers = (
+    "".join(
+      f"declare {t} @ke.rmw.{op}.{t}(ptr, {t})\n"
+      for op in _RMW_OPS
+      for t in ("i32", "i64")
+    )
+    + "".join(
+      f"declare {{ {t}, i1 }} @ke.cas.{t}(ptr, {t}, {t})\n"
+      for t in ("i32", "i64")
+    )
+    + "".join(
+      f"declare i16 @ke.cvt.f16.{s}{n}(i{n})\n"
+      f"declare i{n} @ke.cvt.{s}{n}.f16(i16)\n"
+      for s in "su"
+      for n in (8, 16, 32, 64)
+    )
   )
   return "\n".join(
     [*out, _DECLARATIONS, helpers, *rewriter.records.values(), ""]

@@ -1,6 +1,7 @@
 import math
 
-from numba import cuda, float16, float32
+import numpy as np
+from numba import cuda, float32
 
 
 @cuda.jit
@@ -9,4 +10,4 @@ def half_gelu(x, out, n):
   if i < n:
     v = float32(x[i])
     inner = float32(0.7978845608) * (v + float32(0.044715) * v * v * v)
-    out[i] = float16(float32(0.5) * v * (float32(1.0) + math.tanh(inner)))
+    out[i] = np.float16(float32(0.5) * v * (float32(1.0) + math.tanh(inner)))

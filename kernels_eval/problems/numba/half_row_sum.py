@@ -1,4 +1,5 @@
-from numba import cuda, float16, float32
+import numpy as np
+from numba import cuda, float32
 
 THREADS = 256
 
@@ -19,4 +20,4 @@ def half_row_sum(x, out, rows, cols):
     cuda.syncthreads()
     half //= 2
   if t == 0:
-    out[r] = float16(partial[0])
+    out[r] = np.float16(partial[0])
