@@ -8,8 +8,8 @@ The one place that says how buffers become Numba's arguments:
   - bfloat16, which has no array type in Numba, comes as uint16 arrays that hold
     the bits: `libdevice.int_as_float(int32(x[i]) << 16)` is the value.
 
-In a compiled kernel an array takes 5 + 2 * ndim parameters: meminfo, parent (two
-pointers, null here), nitems, itemsize, data, then shape and strides (bytes).
+In a compiled kernel an array takes 5 + 2 * ndim parameters: meminfo, parent
+(two pointers, null here), nitems, itemsize, data, shape, strides (in bytes).
 """
 
 import dataclasses

@@ -182,9 +182,12 @@ def _check_signature(module, symbol, words):
     )
 
 
-def _inline(module):
-  """Everything into the entries, structs and copies into registers. Nothing
-  that would remove an access to memory that others can see."""
+def _inline(module, symbols):
+  """Everything into the kernels, structs and copies into registers. Nothing
+  that would remove an access to memory that others can see.
+
+  Kernels stay functions: the entries have no lines that theirs could be.
+  """
   for function in module.functions:
     if function.is_declaration:
       continue
@@ -192,7 +195,10 @@ def _inline(module):
       function.linkage = "external"
     else:
       function.linkage = "internal"
-      function.add_function_attribute("alwaysinline")
+      is_kernel = function.name in symbols
+      function.add_function_attribute(
+        "noinline" if is_kernel else "alwaysinline"
+      )
   manager = llvm.create_new_module_pass_manager()
   manager.add_always_inliner_pass()
   manager.add_global_dead_code_eliminate_pass()
@@ -228,7 +234,7 @@ def _object(job: LowerJob) -> bytes:
   module.data_layout = str(_target().target_data)
   module.link_in(llvm.parse_bitcode(_prelude()[0]))
   module.link_in(_entries(job))
-  _inline(module)
+  _inline(module, job.symbols)
   checked = _parse(hooks.add(str(module)))
   return _target().emit_object(checked)
 

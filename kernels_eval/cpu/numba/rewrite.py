@@ -35,6 +35,11 @@ _CAS = re.compile(
   r"^(\s+%\S+ = )cmpxchg (?:volatile )?ptr (\S+), (i32|i64) (\S+), \S+ (\S+) "
   r"\w+ \w+, align \d+(.*)$"
 )
+# Numba clears a local array with one store, which would become one instruction
+# for each word.
+_CLEAR = re.compile(
+  r"^  store (\[\d+ x .+\]) zeroinitializer, ptr (%\S+), align \d+(.*)$"
+)
 _ASSEMBLY = {
   'asm sideeffect "mov.u32 $0, %dynamic_smem_size;", "=r"':
     "@ke_dynamic_shared_bytes",
@@ -43,6 +48,7 @@ _ASSEMBLY = {
   'asm sideeffect "nanosleep.u32 $0;", "r"': "@ke.nothing",
 }  # fmt: skip
 _DECLARATIONS = """
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @ke_sync_block(i32, i32)
 declare i32 @ke.sync.reduce(i32, i32, i32, i32)
 declare void @ke_enter_shared(ptr)
@@ -73,6 +79,8 @@ def from_nvvm(text: str) -> str:
   """Numba's own text, before any parsing, without address spaces, and with
   names in place of NVVM's intrinsics, which LLVM would upgrade or reject."""
   text = re.sub(r"^target (?:triple|datalayout) = .*$", "", text, flags=re.M)
+  # Lines are wanted, variables are not.
+  text = re.sub(r'^  call void @"llvm\.dbg\..*$', "", text, flags=re.M)
   text = text.replace("llvm.nvvm.", "nvvm.")
   text = re.sub(r" ?addrspace\(\d+\)", "", text)
   text = text.replace("addrspacecast", "bitcast")
@@ -205,6 +213,13 @@ class _Rewriter:
       text = half_ir.CONVERSION.sub(r"@ke.cvt.\1.\2", text)
       if " asm " in text:
         raise Unsupported("inline assembly", line)
+    match = _CLEAR.match(text)
+    if match:
+      kind, pointer, rest = match.groups()
+      return (
+        f"  call void @llvm.memset.p0.i64(ptr {pointer}, i8 0, i64 "
+        f"{_size(kind)}, i1 false){rest}"
+      )
     if "@_cudapy_smem_" in text:
       raise Unsupported("this use of a shared array", line)
     return text

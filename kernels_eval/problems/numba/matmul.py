@@ -3,8 +3,8 @@ from numba import cuda, float32
 TILE = 16
 
 
-# Tiles of both matrices lie in shared memory; what is outside of a matrix counts
-# as 0, so that every thread takes part in every barrier.
+# Tiles of both matrices lie in shared memory; what is outside of a matrix is 0
+# there, so that every thread takes part in every barrier.
 @cuda.jit
 def matmul(a, b, out, m, n, k):
   tile_a = cuda.shared.array((TILE, TILE), float32)
