@@ -101,12 +101,18 @@ def _readable():
 class FrontEnd:
   """A running compile server. Owns a process and a socket."""
 
-  def __init__(self, protections: sandbox.Protections, private: pathlib.Path):
+  def __init__(
+    self,
+    protections: sandbox.Protections,
+    private: pathlib.Path,
+    output: str = "ir",
+  ):
     """Starts the server; it answers once numba.cuda is imported.
 
     Args:
       protections: what the machine grants.
       private: existing folder; the server's working folder.
+      output: "ir" or "ptx", what it is going to be asked for most.
 
     Raises:
       UnavailableError: packages are missing or do not work together.
@@ -121,7 +127,7 @@ class FrontEnd:
         protections,
         [
           *(sys.executable, "-I", "-B", "-c", _BOOT, str(_PACKAGE)),
-          *(str(theirs.fileno()), *later),
+          *(str(theirs.fileno()), output, *later),
         ],
         readable=at_start,
         private=str(private),

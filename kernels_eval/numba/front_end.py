@@ -7,10 +7,12 @@ may have been made up by the candidate, since both share a process.
 import ast
 import inspect
 import linecache
+import pathlib
 import re
 import traceback
 import types
 
+from cuda import pathfinder
 from numba.cuda import dispatcher as dispatcher_lib
 from numba.cuda import types as cuda_types
 from numba.cuda.compiler import _compile_pyfunc_with_fixup, compile_cuda
@@ -27,12 +29,37 @@ from kernels_eval.numba.messages import (
 )
 
 _MAX_MESSAGE = 600
+_WARM_UP = """
+import math
+from numba import cuda, float32
+@cuda.jit(device=True)
+def twice(v):
+  return v + v
+@cuda.jit
+def k(x, y, n):
+  s = cuda.shared.array((2, 32), float32)
+  i, t = cuda.grid(1), cuda.threadIdx.x
+  v = float32(0.0)
+  for j in range(i, n, cuda.gridsize(1)):
+    v = max(v, twice(math.exp(x[j, 0] / n)))
+  half = 16
+  while half > 0:
+    v += cuda.shfl_down_sync(0xffffffff, v, half)
+    half //= 2
+  s[0, t] = v if t % 2 == 0 else float32(1.0)
+  cuda.syncthreads()
+  if i < n and x.shape[1] > 2:
+    y[i] = s[0, t] * abs(x[i, 1]) - y[i]
+"""
 _PLACE = re.compile(r'File "' + re.escape(SOURCE_NAME) + r'", line (\d+)')
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _NOISE = re.compile(
-  r"Failed in .* pipeline|There are \d+ candidate|^\s*- of which|^\s*>>>|"
-  r"^During: |^File |^\s*<source|^\s*\^|raised from|^\s*Overload|^This error|"
-  r"^Enable logging|^Known signatures|^\s*\* |^Unknown attribute .* of type None"
+  r"Failed in .* pipeline|There are \d+ candidate|- Of which|Overload|"
+  r"With argument|No match|\* |During: |File |<source|\^$|raised from|"
+  r"This error|Enable logging|Known signatures"
+)
+_FUNCTION = re.compile(
+  r"Function\(<(?:[\w-]+ )*([\w.]+)(?: at 0x[0-9a-f]+)?>\)"
 )
 
 
@@ -56,27 +83,38 @@ def numba_type(dtype: str, ndim: int | None):
   return scalar if ndim is None else cuda_types.Array(scalar, ndim, "C")
 
 
+def _locations(error):
+  """Lines that Numba's own frames speak of, the innermost first."""
+  while error is not None:
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    for frame in reversed(frames):
+      if frame.f_code.co_filename == SOURCE_NAME:
+        yield frame.f_lineno
+      for value in frame.f_locals.values():
+        loc = getattr(value, "loc", value)
+        if getattr(loc, "filename", None) == SOURCE_NAME:
+          yield loc.line
+    error = error.__context__
+
+
 def _line_of(error):
-  """The candidate's line that an exception comes from."""
-  loc = getattr(error, "loc", None)
-  if loc is not None and loc.filename == SOURCE_NAME:
-    return loc.line
+  """The candidate's line that an exception comes from, or None."""
   places = _PLACE.findall(_COLOUR.sub("", str(error)))
   if places:
     return int(places[-1])
-  for frame in reversed(traceback.extract_tb(error.__traceback__)):
-    if frame.filename == SOURCE_NAME:
-      return frame.lineno
+  for line in _locations(error):
+    if isinstance(line, int) and line > 0:
+      return line
   return None
 
 
 def _message_of(error):
   """One line out of Numba's many."""
   text = _COLOUR.sub("", str(error))
-  lines = [x.strip() for x in text.splitlines() if not _NOISE.search(x)]
-  lines = [x for x in lines if x]
-  name = type(error).__name__
-  return f"{name}: {'; '.join(lines[:3]) or text.strip()[:200]}"
+  lines = [x.strip() for x in text.splitlines()]
+  lines = [x for x in lines if x and not _NOISE.match(x)]
+  first = "; ".join(lines[:2]) or text.strip()[:200]
+  return f"{type(error).__name__}: " + _FUNCTION.sub(r"`\1`", first)
 
 
 def _shared_names(tree):
@@ -161,7 +199,15 @@ def _to_ir(function, arguments, capability, options):
   )
 
 
+def _load_libdevice():
+  """Once. numba-cuda would look for NVRTC too, which is not needed here."""
+  if nvvm.LibDevice._cache_ is None:
+    path = pathfinder.find_bitcode_lib("device")
+    nvvm.LibDevice._cache_ = pathlib.Path(path).read_bytes()
+
+
 def _to_ptx(function, arguments, capability, options):
+  _load_libdevice()
   library, _ = _compile_pyfunc_with_fixup(
     function,
     cuda_types.void(*arguments),
@@ -217,26 +263,10 @@ def run(job: CompileJob) -> Compiled | Refusal:
     return refused.refusal
 
 
-def warm_up() -> None:
+def warm_up(output: str) -> None:
   """Compiles a kernel, so that children find everything loaded."""
-  source = (
-    "import math\nfrom numba import cuda, float32\n"
-    "@cuda.jit(device=True)\ndef twice(v):\n  return v + v\n"
-    "@cuda.jit\ndef k(x, y, n):\n"
-    "  s = cuda.shared.array(32, float32)\n"
-    "  i = cuda.grid(1)\n"
-    "  v = float32(0.0)\n"
-    "  for j in range(i, n, cuda.gridsize(1)):\n"
-    "    v = max(v, twice(math.exp(x[j, 0] / n)))\n"
-    "  v += cuda.shfl_down_sync(0xffffffff, v, 1)\n"
-    "  s[cuda.threadIdx.x] = v\n"
-    "  cuda.syncthreads()\n"
-    "  if i < n:\n    y[i] = s[0]\n"
-  )
   parameters = (("float32", 2), ("float32", 1), ("int32", None))
-  for output in ("ir",):
-    result = run(
-      CompileJob(source, (Kernel("k", parameters),), (8, 0), output, None)
-    )
-    if isinstance(result, Refusal):
-      raise RuntimeError(f"numba-cuda compiles no {output}: {result.message}")
+  kernels = (Kernel("k", parameters),)
+  result = run(CompileJob(_WARM_UP, kernels, (8, 0), output, None))
+  if isinstance(result, Refusal):
+    raise RuntimeError(f"numba-cuda compiles no {output}: {result.message}")

@@ -46,11 +46,11 @@ def _define(name, parameters, body, result="half"):
   head = ", ".join([f"{kind}* %r", *(f"{t}* %p{i}" for i, t in parameters)])
   loads = "".join(
     f"  %v{i} = load {t}, {t}* %p{i}\n"
-    + (f"  %f{i} = call float @ke.h2f(i16 %v{i})\n" if t == "i16" else "")
+    + (f"  %f{i} = call float @h2f_(i16 %v{i})\n" if t == "i16" else "")
     for i, t in parameters
   )
   last = {
-    "half": "  %h = call i16 @ke.f2h(float %s)\n  store i16 %h, i16* %r\n",
+    "half": "  %h = call i16 @f2h_(float %s)\n  store i16 %h, i16* %r\n",
     "bool": "  %h = zext i1 %s to i8\n  store i8 %h, i8* %r\n",
     "float": "  store float %s, float* %r\n",
   }[result]
@@ -102,11 +102,11 @@ _LIBDEVICE = "".join(
   "declare float @__nv_fmaf(float, float, float)\n"
 )
 _ON_DEVICE = """
-define linkonce_odr float @ke.h2f(i16 %x) alwaysinline {
+define linkonce_odr float @h2f_(i16 %x) alwaysinline {
   %r = call float asm "cvt.f32.f16 $0, $1;", "=f,h"(i16 %x)
   ret float %r
 }
-define linkonce_odr i16 @ke.f2h(float %x) alwaysinline {
+define linkonce_odr i16 @f2h_(float %x) alwaysinline {
   %r = call i16 asm "cvt.rn.f16.f32 $0, $1;", "=h,f"(float %x)
   ret i16 %r
 }
@@ -114,30 +114,30 @@ define linkonce_odr i16 @ke.f2h(float %x) alwaysinline {
 _ON_HOST = """
 declare float @ke_half_to_float(i16 zeroext)
 declare zeroext i16 @ke_float_to_half(float)
-define float @ke.h2f(i16 %x) alwaysinline {
+define float @h2f_(i16 %x) alwaysinline {
   %r = call float @ke_half_to_float(i16 zeroext %x)
   ret float %r
 }
-define i16 @ke.f2h(float %x) alwaysinline {
+define i16 @f2h_(float %x) alwaysinline {
   %r = call zeroext i16 @ke_float_to_half(float %x)
   ret i16 %r
 }
 define float @ke.cvt.f32.f16(i16 %x) alwaysinline {
-  %r = call float @ke.h2f(i16 %x)
+  %r = call float @h2f_(i16 %x)
   ret float %r
 }
 define double @ke.cvt.f64.f16(i16 %x) alwaysinline {
-  %f = call float @ke.h2f(i16 %x)
+  %f = call float @h2f_(i16 %x)
   %r = fpext float %f to double
   ret double %r
 }
 define i16 @ke.cvt.f16.f32(float %x) alwaysinline {
-  %r = call i16 @ke.f2h(float %x)
+  %r = call i16 @f2h_(float %x)
   ret i16 %r
 }
 define i16 @ke.cvt.f16.f64(double %x) alwaysinline {
   %f = fptrunc double %x to float
-  %r = call i16 @ke.f2h(float %f)
+  %r = call i16 @f2h_(float %f)
   ret i16 %r
 }
 declare float @llvm.rint.f32(float)
@@ -153,9 +153,9 @@ def _whole_conversions():
         f"declare i{bits} @{saturate}(float)\n"
         f"define i16 @ke.cvt.f16.{letter}{bits}(i{bits} %x) alwaysinline {{\n"
         f"  %f = {cast} i{bits} %x to float\n"
-        "  %r = call i16 @ke.f2h(float %f)\n  ret i16 %r\n}\n"
+        "  %r = call i16 @f2h_(float %f)\n  ret i16 %r\n}\n"
         f"define i{bits} @ke.cvt.{letter}{bits}.f16(i16 %x) alwaysinline {{\n"
-        "  %f = call float @ke.h2f(i16 %x)\n"
+        "  %f = call float @h2f_(i16 %x)\n"
         "  %w = call float @llvm.rint.f32(float %f)\n"
         f"  %r = call i{bits} @{saturate}(float %w)\n  ret i{bits} %r\n}}\n"
       )

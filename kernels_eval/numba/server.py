@@ -6,7 +6,7 @@ a system-call filter (`seccomp.py`) that leave it nothing but reading libraries
 and writing its result into one memory file. The child is believed in nothing;
 its exit status and the result's bytes are handed on as they are.
 
-    python -c BOOT PACKAGE_FOLDER SOCKET READABLE... [--first]
+    python -c BOOT PACKAGE_FOLDER SOCKET OUTPUT READABLE... [--first]
 """
 
 import ctypes
@@ -27,6 +27,7 @@ from kernels_eval.numba.messages import Answer, CompileJob, LowerJob, Outcome
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 _POLL_MS = 20
+_USUAL_MAPPED_BYTES = 2 * 2**30
 _READY = b"ready"
 
 
@@ -35,8 +36,11 @@ def _prctl(option, value):
 
 
 def _mapped_bytes():
-  with open("/proc/self/statm") as f:
-    return int(f.read().split()[0]) * resource.getpagesize()
+  try:
+    with open("/proc/self/statm") as f:
+      return int(f.read().split()[0]) * resource.getpagesize()
+  except OSError:  # no /proc in this sandbox
+    return _USUAL_MAPPED_BYTES
 
 
 def _limit(job, mapped_bytes):
@@ -200,13 +204,15 @@ def _become_first():
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
-def serve(descriptor: int, readable: list[str], is_first: bool) -> None:
+def serve(
+  descriptor: int, output: str, readable: list[str], is_first: bool
+) -> None:
   """Answers jobs until the socket closes."""
   _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
   if is_first:
     _become_first()
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-  front_end.warm_up()
+  front_end.warm_up(output)
   from kernels_eval.cpu.numba import lower
 
   lower.warm_up()
@@ -230,11 +236,11 @@ def serve(descriptor: int, readable: list[str], is_first: bool) -> None:
 
 
 def main(arguments: list[str]) -> None:
-  """Arguments: SOCKET READABLE... [--first]."""
+  """Arguments: SOCKET OUTPUT READABLE... [--first]."""
   is_first = arguments[-1] == "--first"
   if is_first:
     arguments = arguments[:-1]
   try:
-    serve(int(arguments[0]), arguments[1:], is_first)
+    serve(int(arguments[0]), arguments[1], arguments[2:], is_first)
   except (BrokenPipeError, ConnectionResetError):
     sys.exit(0)  # the judge has ended
