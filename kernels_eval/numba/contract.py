@@ -93,8 +93,8 @@ def _check_decorator(function):
     what = "several decorators" if function.decorator_list else "no decorator"
     _refuse(
       function,
-      f"`{function.name[:60]}` has {what}: a function is a kernel (@cuda.jit) or "
-      "a device function (@cuda.jit(device=True))",
+      f"`{function.name[:60]}` has {what}: a function is a kernel (@cuda.jit) "
+      "or a device function (@cuda.jit(device=True))",
     )
   decorator = function.decorator_list[0]
   called = isinstance(decorator, ast.Call)

@@ -1,7 +1,7 @@
 """Half precision without CUDA's headers.
 
-numba-cuda compiles float16 to calls of small C++ functions, which it would build
-with NVRTC and cuda_fp16.h (more than a second). Those that kernels use are
+numba-cuda compiles float16 to calls of small C++ functions, which it would
+build with NVRTC and cuda_fp16.h (over a second). Those that kernels use are
 defined here as LLVM IR, each from two conversions: exact for + - * / and sqrt,
 since float holds more than twice as many digits. Conversions themselves are
 inline PTX in Numba's IR; for the CPU they have names (`CONVERSIONS`).

@@ -11,6 +11,7 @@ its exit status and the result's bytes are handed on as they are.
 
 import ctypes
 import gc
+import mmap
 import os
 import resource
 import select
@@ -22,12 +23,12 @@ import time
 import msgspec
 
 from kernels_eval import frames, landlock
-from kernels_eval.numba import front_end, seccomp
+from kernels_eval.numba import seccomp
 from kernels_eval.numba.messages import Answer, CompileJob, LowerJob, Outcome
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 _POLL_MS = 20
-_USUAL_MAPPED_BYTES = 2 * 2**30
+_ACCURACY_BYTES = 2**24
 _READY = b"ready"
 
 
@@ -36,11 +37,19 @@ def _prctl(option, value):
 
 
 def _mapped_bytes():
-  try:
-    with open("/proc/self/statm") as f:
-      return int(f.read().split()[0]) * resource.getpagesize()
-  except OSError:  # no /proc in this sandbox
-    return _USUAL_MAPPED_BYTES
+  """Address space in use, found by trying (a sandbox may have no /proc)."""
+  before = resource.getrlimit(resource.RLIMIT_AS)
+  low, high = 0, 2**40
+  while high - low > _ACCURACY_BYTES:
+    middle = (low + high) // 2
+    resource.setrlimit(resource.RLIMIT_AS, (middle, before[1]))
+    try:
+      mmap.mmap(-1, resource.getpagesize()).close()
+      high = middle
+    except OSError:
+      low = middle
+  resource.setrlimit(resource.RLIMIT_AS, before)
+  return high
 
 
 def _limit(job, mapped_bytes):
@@ -57,15 +66,7 @@ def _limit(job, mapped_bytes):
     resource.setrlimit(which, (value, value))
 
 
-def _run(job):
-  if isinstance(job, CompileJob):
-    return front_end.run(job)
-  from kernels_eval.cpu.numba import lower  # imported already: `serve`
-
-  return lower.run(job)
-
-
-def _child(job, result, log, mapped_bytes):
+def _child(job, run, result, log, mapped_bytes):
   """The forked process; never returns."""
   status = 1
   try:
@@ -81,7 +82,7 @@ def _child(job, result, log, mapped_bytes):
     os.closerange(4, 256)
     _limit(job, mapped_bytes)
     seccomp.confine()
-    payload = msgspec.msgpack.encode(_run(job))
+    payload = msgspec.msgpack.encode(run(job))
     view = memoryview(payload)
     while view:
       view = view[os.write(3, view) :]
@@ -120,7 +121,8 @@ class _Log:
   """What a child prints, up to a number of bytes."""
 
   def __init__(self, capacity):
-    self.reader, self.writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    self.reader, self.writer = os.pipe()
+    os.set_blocking(self.reader, False)
     self.capacity = capacity
     self.text = bytearray()
 
@@ -171,7 +173,7 @@ def _wait(pid, limits, log, connection):
   return Outcome.EXITED, os.WEXITSTATUS(status)
 
 
-def _serve(job, connection, mapped_bytes):
+def _serve(job, run, connection, mapped_bytes):
   started = time.monotonic()
   log = _Log(job.limits.log_bytes)
   # Not close-on-exec of importance: the child executes nothing.
@@ -182,7 +184,7 @@ def _serve(job, connection, mapped_bytes):
     except OSError as error:
       return Answer(Outcome.NOT_STARTED, error.errno, 0.0, "", b"")
     if pid == 0:
-      _child(job, result, log.writer, mapped_bytes)
+      _child(job, run, result, log.writer, mapped_bytes)
     outcome, code = _wait(pid, job.limits, log, connection)
     _sweep(pid)
     size = min(os.fstat(result).st_size, job.limits.result_bytes)
@@ -212,9 +214,11 @@ def serve(
   if is_first:
     _become_first()
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-  front_end.warm_up(output)
+  # Not before: libraries start threads and processes when they are imported.
   from kernels_eval.cpu.numba import lower
+  from kernels_eval.numba import front_end
 
+  front_end.warm_up(output)
   lower.warm_up()
   # From here on our own files (canonical solutions are among them) are closed
   # to the server's children, and nothing can be written.
@@ -231,7 +235,9 @@ def serve(
   ):
     frames.write(stream, _READY)
     while (frame := frames.read(stream)) is not None:
-      answer = _serve(decoder.decode(frame), connection, mapped_bytes)
+      job = decoder.decode(frame)
+      run = front_end.run if isinstance(job, CompileJob) else lower.run
+      answer = _serve(job, run, connection, mapped_bytes)
       frames.write(stream, msgspec.msgpack.encode(answer))
 
 
@@ -240,6 +246,7 @@ def main(arguments: list[str]) -> None:
   is_first = arguments[-1] == "--first"
   if is_first:
     arguments = arguments[:-1]
+  os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a forking process has no threads
   try:
     serve(int(arguments[0]), arguments[1], arguments[2:], is_first)
   except (BrokenPipeError, ConnectionResetError):

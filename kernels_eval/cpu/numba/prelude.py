@@ -42,7 +42,8 @@ define i32 @ke.lanemask.lt() alwaysinline {
 define void @ke.nothing(i32 %x) alwaysinline {
   ret void
 }
-define i32 @ke.sync.reduce(i32 %line, i32 %place, i32 %op, i32 %p) alwaysinline {
+define i32 @ke.sync.reduce(i32 %line, i32 %place, i32 %op,
+                           i32 %p) alwaysinline {
   %b = icmp ne i32 %p, 0
   %z = zext i1 %b to i32
   %r = call i32 @ke_sync_block_reduce(i32 %line, i32 %place, i32 %op, i32 %z)

@@ -85,7 +85,7 @@ def from_nvvm(text: str) -> str:
   text = re.sub(r" ?addrspace\(\d+\)", "", text)
   text = text.replace("addrspacecast", "bitcast")
   text = text.replace("DebugDirectivesOnly", "LineTablesOnly")
-  return text.replace("!nosanitize", "")
+  return text.replace("!nosanitize", "!no_mark_of_ours")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +115,8 @@ def _record(array, name, line):
   start = f"getelementptr ({home}, ptr @shared.home.{label}, i64 0, i32 1)"
   hexed = "".join(f"\\{b:02X}" for b in text)
   return (
-    f"@shared.home.{label} = internal global {home} zeroinitializer, align 1024\n"
+    f"@shared.home.{label} = internal global {home} zeroinitializer, "
+    "align 1024\n"
     f"@shared.name.{label} = internal constant [{len(text) + 1} x i8] "
     f'c"{hexed}\\00"\n'
     f"@shared.record.{label} = internal global "
