@@ -64,7 +64,7 @@ def _read(path):
   except OSError as error:
     raise BadRequest(f"cannot read {path}: {error.strerror}") from None
   try:
-    return raw.decode("utf-8")
+    return raw.decode("utf-8-sig")
   except UnicodeDecodeError as error:
     raise BadRequest(
       f"{path} is not a text file (byte {error.start} is not UTF-8)"

@@ -4,6 +4,7 @@ The plan stands in comment lines (`launch_plan.py`). Without any, the problem's
 default plan runs the only kernel of the source.
 """
 
+import bisect
 import dataclasses
 import difflib
 import re
@@ -13,17 +14,18 @@ from kernels_eval.launch_plan import CandidateError, Launch
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status
 
-parameter_names = launch_plan.parameter_names
-
 MAX_SOURCE_BYTES = 256 * 1024
 MAX_KERNELS = 64
 
-_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[^\n]*$", re.M)
+# Of backticks only: a line of ~~~ is as often an underline in a comment.
+_FENCE = re.compile(r"^[ \t]*(`{3,})[ \t]*([\w+#.-]*)[^\n]*$", re.M)
 # Words of the host API. Device code never needs them.
 _HOST_WORDS = re.compile(
   r"cuda(?:Malloc|Memcpy|Memset|Free|Launch|Device|Stream|Event|Func|Get|Set"
   r"|Host|Graph|Module)\w*$|cu(?:Mem|Module|Launch|Ctx|Stream|Init)\w*$|main$"
 )
+_DEFINE = re.compile(r"#\s*define\s+(\w+)(?!\()\b(.*)", re.S)
+_NAME = re.compile(r"\w+")
 _MAX_HEAD = 200  # tokens between `__global__` and the kernel's name
 
 
@@ -39,14 +41,17 @@ class Candidate:
 def extract(text: str) -> str:
   """The source inside of an answer.
 
-  The last closed ``` block with a `__global__` function wins; a text without
-  fences is source itself.
+  The last closed ``` block with a `__global__` function wins. A text without
+  fences is source itself, and so is one whose fences stand in its comments.
 
   Raises:
     CandidateError: NO_KERNEL.
   """
   text = text.replace("\r\n", "\n").replace("\r", "\n")
+  text = text.removeprefix("\ufeff")  # a byte order mark
   fences = list(_FENCE.finditer(text))
+  if fences and _are_comments(fences, text):
+    return text
   if not fences:
     if "__global__" in text:
       return text
@@ -72,11 +77,44 @@ def extract(text: str) -> str:
   )
 
 
-def kernel_names(tokens: list[source.Token]) -> list[str]:
-  """Names of the `__global__` functions, in order, each once."""
-  names = {}
+def _are_comments(fences, text):
+  """Whether the text is a program and its fences stand in comments."""
+  if "/*" not in text:
+    return False
+  tokens = list(source.tokens(text))
+  comments = [t for t in tokens if t.kind == "comment"]
+  starts = [t.start for t in comments]
+  for fence in fences:
+    i = bisect.bisect_right(starts, fence.start()) - 1
+    if i < 0 or fence.end() > comments[i].end:
+      return False
+  return bool(kernel_names([t for t in tokens if t.kind != "comment"]))
+
+
+def global_words(tokens: list[source.Token]) -> set[str]:
+  """`__global__`, and the text's macros that stand for it and more."""
+  words = {"__global__"}
+  for token in tokens:
+    if token.kind == "directive":
+      match = _DEFINE.match(token.text)
+      if match and words.intersection(_NAME.findall(match.group(2))):
+        words.add(match.group(1))
+  return words
+
+
+def kernel_names(tokens: list[source.Token]) -> dict[str, str]:
+  """The `__global__` functions: name -> name with its namespaces.
+
+  In their order. Of two with one name in different namespaces the first counts;
+  each is also there with its namespaces (`a::k`).
+  """
+  names, words, scopes = {}, global_words(tokens), []
   for i, token in enumerate(tokens):
-    if token.text != "__global__":
+    if token.text == "{" and token.kind == "mark":
+      scopes.append(_namespace(tokens, i))
+    elif token.text == "}" and token.kind == "mark" and scopes:
+      scopes.pop()
+    if token.text not in words:
       continue
     # The name is what stands before the parameter list; attributes such as
     # __launch_bounds__(256) have parentheses of their own.
@@ -85,12 +123,24 @@ def kernel_names(tokens: list[source.Token]) -> list[str]:
       following = tokens[j + 1].text if j + 1 < len(tokens) else ""
       if tokens[j].kind == "name" and following == "(":
         if not tokens[j].text.startswith("__"):
-          names.setdefault(tokens[j].text)
+          path = "::".join([*filter(None, scopes), tokens[j].text])
+          names.setdefault(tokens[j].text, path)
+          names.setdefault(path, path)
           break
         j = _skip_parentheses(tokens, j + 1, last)
         continue
       j += 1
-  return list(names)
+  return names
+
+
+def _namespace(tokens, brace):
+  """`a::b` if `namespace a::b` stands in front of the brace, else None."""
+  i = brace
+  while i > 0 and (tokens[i - 1].kind == "name" or tokens[i - 1].text == "::"):
+    i -= 1
+    if tokens[i].text == "namespace":
+      return "".join(t.text for t in tokens[i + 1 : brace]) or None
+  return None
 
 
 def _skip_parentheses(tokens, opening, last):
@@ -154,7 +204,8 @@ def parse(text: str, problem: spec.Problem) -> Candidate:
   every = list(source.tokens(program))
   tokens = [t for t in every if t.kind != "comment"]
   lines = source.Lines(program)
-  names = kernel_names(tokens)
+  paths = kernel_names(tokens)
+  names = [name for name in paths if "::" not in name]
   if not names:
     raise CandidateError(
       Status.NO_KERNEL, "the code holds no `__global__` function"
@@ -165,7 +216,7 @@ def parse(text: str, problem: spec.Problem) -> Candidate:
     )
   _refuse_host_code(tokens, lines)
   comments = [(t.text, lines.at(t.start)) for t in every if t.kind == "comment"]
-  launches, scratch = launch_plan.read(comments, problem)
+  launches, scratch = launch_plan.read(comments, problem, paths)
   if not launches:
     if len(names) > 1:
       raise CandidateError(
@@ -176,7 +227,7 @@ def parse(text: str, problem: spec.Problem) -> Candidate:
     default = f"{names[0]} {problem.launch}"
     launches = [launch_plan.parse_launch(default, problem, (), None)]
   for launch in launches:
-    if launch.kernel not in names:
+    if launch.kernel not in paths:
       near = difflib.get_close_matches(launch.kernel, names, n=1)
       hint = f" (did you mean `{near[0]}`?)" if near else ""
       raise CandidateError(
@@ -185,4 +236,8 @@ def parse(text: str, problem: spec.Problem) -> Candidate:
         f"{', '.join(names[:6])}",
         launch.line,
       )
+  launches = [
+    dataclasses.replace(launch, kernel=paths[launch.kernel])
+    for launch in launches
+  ]
   return Candidate(program, tuple(launches), tuple(scratch))
