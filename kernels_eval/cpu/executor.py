@@ -4,7 +4,6 @@ runs in the sandboxed host's children."""
 import contextlib
 import dataclasses
 import pathlib
-import re
 import shutil
 import struct
 import tempfile
@@ -18,6 +17,7 @@ from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import (
   compile_log,
   failures,
+  half_words,
   host_code,
   limits,
   protocol,
@@ -38,7 +38,7 @@ NAME = "cpu-fiber"
 # bytes for each byte of a buffer or a global variable).
 _RUN_MAPPED_BYTES = 4 * 2**30
 _RECORDS_FACTOR = 40
-_HALF = re.compile("half|bfloat|bf16")
+_HALF_DTYPES = ("float16", "bfloat16")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,14 +90,10 @@ class Executor:
     self._closed = True
     self._host.close()
 
-  def new_folder(self) -> pathlib.Path:
-    """A private folder for one evaluation; the caller removes it."""
-    return pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=self._root))
-
   @contextlib.contextmanager
   def folder(self) -> Iterator[pathlib.Path]:
-    """A folder that is removed behind the evaluation."""
-    path = self.new_folder()
+    """A private folder, which is removed behind the evaluation."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=self._root))
     try:
       yield path
     finally:
@@ -131,7 +127,10 @@ class Executor:
       settings.compile_file_bytes,
       num_processes=1,
     )
-    has_half = _HALF.search(unit.text) is not None
+    tensors = (*problem.inputs, *problem.outputs, *candidate.scratch)
+    has_half = any(t.dtype in _HALF_DTYPES for t in tensors) or (
+      half_words.needed(candidate.source)
+    )
     for command in self._tools.compile_commands("unit.cpp", "unit.o", has_half):
       answer = self._host.command(command, str(folder), job_limits)
       if not answer.ok:
@@ -173,6 +172,18 @@ class Executor:
         Status.CONTRACT_VIOLATION,
         f"buffers and scratch take {total} bytes over all cases; at most "
         f"{settings.max_buffer_bytes}",
+      )
+    total = sum(
+      b.num_bytes
+      for c in run_cases
+      for b in c.buffers
+      if b.role == protocol.SCRATCH
+    )
+    if total > settings.max_scratch_bytes:
+      raise Stop(
+        Status.CONTRACT_VIOLATION,
+        f"scratch takes {total} bytes over all cases; at most "
+        f"{settings.max_scratch_bytes}",
       )
     mapping = protocol.Mapping(
       run_cases,

@@ -108,6 +108,7 @@ class Macros:
   def __init__(self):
     self.shared: dict[str, str] = {}  # for `__shared__`, with their text
     self.device: set[str] = set()  # hold `__device__` or its kind
+    self.kernel: set[str] = set()  # hold `__global__`
 
 
 _EXECUTOR_NAMES = _executor_names()
@@ -220,6 +221,8 @@ def directive(text: str, line: int, macros: Macros) -> str | None:
       macros.shared[alias.group(1)] = alias.group(2)
     elif macro and any(t.text in declarations.DEVICE_WORDS for t in tokens):
       macros.device.add(macro.group(1))
+      if any(t.text == "__global__" for t in tokens):
+        macros.kernel.add(macro.group(1))
   if "_Pragma" in text:
     return _PRAGMA_OPERATOR.sub("", text)
   return None

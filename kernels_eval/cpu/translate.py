@@ -278,10 +278,14 @@ def translate_source(program: str) -> Unit:
         edits += [(t, "") for t in tokens[i : close + 1]]
     scopes.step(tokens, i)
   plain = [t for t in tokens if t.kind != "directive"]
-  found = declarations.read(plain, macros.device)
+  found = [
+    d._replace(words=d.words | {"__global__"}) if d.words & macros.kernel else d
+    for d in declarations.read(plain, macros.device)
+  ]
   for index, mark in [
     *host_code.marks(found, plain),
     *_inline_marks(found, plain),
+    *_lambda_marks(found, plain),
   ]:
     start = plain[index].start
     edits.append((source.Token("mark", "", start, start), mark))
@@ -315,6 +319,38 @@ def _inline_marks(found, tokens):
     )
     for d in objects
     if not recursive.intersection(d.names)
+  ]
+
+
+# Tokens of a lambda that are looked through: texts may nest them by thousands.
+_MAX_PARAMETERS, _MAX_LAMBDA = 200, 1000
+
+
+def _may_call_itself(found, tokens):
+  """Whether a lambda's parameter of unknown type is called in its body."""
+  if found.closing - found.opening > _MAX_PARAMETERS:
+    return True
+  names = {
+    t.text for t in tokens[found.opening : found.closing] if t.kind == "name"
+  }
+  return "auto" in names and (
+    found.end - found.closing > _MAX_LAMBDA
+    or any(
+      tokens[i].text in names and tokens[i + 1].text == "("
+      for i in range(found.closing, found.end - 1)
+    )
+  )
+
+
+def _lambda_marks(found, tokens):
+  """The same for lambdas in device code. One that may be handed to itself
+  cannot be inlined and stays as it is."""
+  return [
+    (each.after, "KE_ALWAYS_INLINE ")
+    for d in found
+    if d.kind == "function" and d.is_device
+    for each in declarations.lambdas(tokens, d.first, d.end)
+    if not _may_call_itself(each, tokens)
   ]
 
 

@@ -1,6 +1,7 @@
 """Hostile candidates, one file each in `adversarial/`.
 
-The first line of a file names the status (or several) that it must get.
+The first line of a file names the status (or several) that it must get, the
+second may name a problem that is not vector_add.
 Whatever a candidate does, it may not pass with a wrong output, not end as an
 infrastructure error (which would be no outcome at all), and not take longer
 than the limits.
@@ -35,9 +36,9 @@ def judging():
     close()
 
 
-def _evaluate(judge, text):
+def _evaluate(judge, text, problem="vector_add"):
   started = time.monotonic()
-  answer = judge.evaluate(Request("", "vector_add", text))
+  answer = judge.evaluate(Request("", problem, text))
   assert time.monotonic() - started < 5.0
   return answer
 
@@ -50,7 +51,10 @@ def test_hostile_candidate(judging, path):
   if lines[1].startswith("// only: "):
     if platform.machine() != lines[1].removeprefix("// only: "):
       pytest.skip("for another processor")
-  answer = _evaluate(judging, text)
+  problem = "vector_add"
+  if lines[1].startswith("// problem: "):
+    problem = lines[1].removeprefix("// problem: ")
+  answer = _evaluate(judging, text, problem)
   assert answer.status in lines[0].removeprefix("// expect: ").split(), answer
   assert "passwd" not in answer.log and "root:" not in str(answer)
 
@@ -109,6 +113,18 @@ _LONG = {
   "functions": (
     Status.PASSED,
     "".join(f"__device__ void f{i}();\n" for i in range(8_000)) + GOOD,
+  ),
+  "nested_lambdas": (  # g++ itself needs minutes
+    Status.TIMEOUT,
+    GOOD + "__device__ void f() {" + "[](auto a){" * 20_000,
+  ),
+  "lambdas_in_brackets": (
+    Status.TIMEOUT,
+    GOOD + "__device__ void f() {" + "([](int a = " * 19_000,
+  ),
+  "lambdas_without_a_body": (
+    Status.COMPILE_ERROR,
+    GOOD + "__device__ void f() {" + ", []()" * 40_000 + "; }",
   ),
   "surrogates": (Status.PASSED, GOOD + "// \ud800\udfff\n"),
   "controls": (Status.PASSED, GOOD + "// \x01\x1b[31m\x7f\u2028\u202e\n"),

@@ -265,6 +265,79 @@ def test_ordered_code_is_left_in_peace(lab, name):
   np.testing.assert_array_equal(got[: len(expected)], expected)
 
 
+# type: stores of all of its members
+PADDED = {
+  "struct P { float v; bool ok; }": "p->v = t; p->ok = true;",
+  "struct P { bool ok; float v; }": "p->ok = true; p->v = t;",
+  "struct P { bool ok; short s; float v; }":
+    "p->ok = true; p->s = 1; p->v = t;",
+  "struct P { double v; int i; }": "p->v = t; p->i = 1;",
+  "struct P { char c; double v; }": "p->c = 1; p->v = t;",
+  "struct P { float4 f; float v; }":
+    "p->f.x = 1; p->f.y = 2; p->f.z = 3; p->f.w = 4; p->v = t;",
+  "struct P { short v; char c; }": "p->v = t; p->c = 1;",
+  "struct Q { double d; char c; }; struct P { float v; Q q; char c; }":
+    "p->v = t; p->q.d = 1; p->q.c = 2; p->c = 3;",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["shared", "dynamic", "scratch"])
+@pytest.mark.parametrize("kind", PADDED)
+def test_padding_may_be_copied(lab, kind, place):
+  array = {
+    "shared": "__shared__ P s[64];",
+    "dynamic": "extern __shared__ char raw[]; P* s = (P*)raw;",
+    "scratch": "P* s = (P*)tmp;",
+  }[place]
+  text = f"""
+  // scratch: tmp float64 (1024)
+  // launch: k grid=(1) block=(64) smem=64*48 args=(tmp, out)
+  {kind};
+  __device__ float value(P p) {{ return p.v; }}
+  __global__ void k(double* tmp, float* out) {{
+    {array}
+    int t = threadIdx.x;
+    P* p = &s[t];
+    {PADDED[kind]}
+    __syncthreads();
+    P q = s[t ^ 1];
+    out[t] = q.v + value(s[t ^ 2]);
+  }}"""
+  got = lab.out(text, size=64)
+  t = np.arange(64)
+  np.testing.assert_array_equal(got, (t ^ 1) + (t ^ 2))
+
+
+# type and what is stored of it; the copy must not pass
+UNWRITTEN = {
+  "nothing": ("struct P { float v; bool ok; }", ""),
+  "a word of two": ("struct P { float v; int i; }", "p->v = t;"),
+  "half of a vector": ("typedef float4 P", "p->x = t; p->y = t;"),
+  "half of a pair": ("typedef float2 P", "p->x = t;"),
+  "all but a bool": ("struct P { float v; bool ok; }", "p->v = t;"),
+  "all but a long tail": (
+    "struct P { float v; float more[7]; }", "p->v = t;"
+  ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNWRITTEN)
+def test_what_is_no_padding_is_still_found(lab, name):
+  kind, store = UNWRITTEN[name]
+  text = f"""{kind};
+  __global__ void k(float* out) {{
+    __shared__ P s[64];
+    int t = threadIdx.x;
+    P* p = &s[t];
+    {store}
+    __syncthreads();
+    P q = s[t ^ 1];
+    out[t] = ((float*)&q)[0];
+  }}"""
+  stop = lab.stop(text, size=64, launch="grid=(1) block=(64)")
+  assert stop.finding.kind == "uninitialized_read"
+
+
 def test_launches_are_ordered(lab):
   text = """
   // scratch: tmp float32 (256)
