@@ -12,6 +12,7 @@ import difflib
 import os
 import pathlib
 import shutil
+import signal
 import sys
 import tempfile
 
@@ -23,6 +24,8 @@ from kernels_eval.cpu import executor, host, toolchain
 from kernels_eval.schema import Request
 
 OK, NOT_PASSED, BAD_REQUEST = 0, 1, 2
+INTERRUPTED = 128 + signal.SIGINT
+_COMMANDS = ("list", "show", "check", "bench")
 
 
 class BadRequest(Exception):
@@ -71,25 +74,30 @@ def _read(path):
     ) from None
 
 
-def _check(arguments):
-  problem = _problem(arguments.problem)
-  text = _read(arguments.file)
+def _evaluate(arguments, problem, text):
+  client.remove_stale_folders()
   root = pathlib.Path(tempfile.mkdtemp(prefix=f"kernels_eval-{os.getpid()}-"))
   try:
-    try:
-      judging, hello, close = judge.make(
-        root, arguments.seed, executor.Settings()
-      )
-    except (toolchain.ToolchainError, host.HostError) as error:
-      raise BadRequest(f"infrastructure_error: {error}") from None
+    judging, hello, close = judge.make(
+      root, arguments.seed, executor.Settings()
+    )
     try:
       if not arguments.json:
         print(f"sandbox: {hello.protections}", file=sys.stderr)
-      evaluation = judging.evaluate(Request(arguments.file, problem.name, text))
+      return judging.evaluate(Request(arguments.file, problem.name, text))
     finally:
       close()
   finally:
     shutil.rmtree(root, ignore_errors=True)
+
+
+def _check(arguments):
+  problem = _problem(arguments.problem)
+  text = _read(arguments.file)
+  try:
+    evaluation = _evaluate(arguments, problem, text)
+  except (toolchain.ToolchainError, host.HostError, OSError) as error:
+    raise BadRequest(f"infrastructure_error: {error}") from None
   if arguments.json:
     print(msgspec.json.encode(evaluation).decode())
   else:
@@ -103,12 +111,14 @@ def _check(arguments):
 def _bench(arguments):
   if arguments.count < 1:
     raise BadRequest(f"--count={arguments.count}; at least 1")
+  if arguments.workers is not None and arguments.workers < 1:
+    raise BadRequest(f"--workers={arguments.workers}; at least 1")
   with tqdm.tqdm(total=arguments.count, unit="kernel", file=sys.stderr) as bar:
     try:
       result = bench.run(
         arguments.count, arguments.workers, lambda _: bar.update()
       )
-    except client.HarnessError as error:
+    except (client.HarnessError, OSError) as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
   if not arguments.json:
     print(
@@ -126,18 +136,26 @@ def _bench(arguments):
 
 
 class _Parser(argparse.ArgumentParser):
-  """One line for an error, and the nearest command for a mistyped one."""
+  """One line for an error."""
 
   def error(self, message):
-    words = [a for a in sys.argv[1:] if not a.startswith("-")]
-    commands = ("list", "show", "check", "bench")
-    if words and words[0] not in commands:
-      near = difflib.get_close_matches(words[0], commands, n=1)
-      hint = f" (did you mean `{near[0]}`?)" if near else ""
-      message = (
-        f"no command `{words[0]}`{hint}; there are {', '.join(commands)}"
-      )
     self.exit(BAD_REQUEST, f"{self.prog}: {message}\n")
+
+
+def _check_command(argv):
+  """Names the nearest command for a mistyped one."""
+  words = [a for a in argv if not a.startswith("-")]
+  if words and words[0] not in _COMMANDS:
+    near = difflib.get_close_matches(words[0], _COMMANDS, n=1)
+    hint = f" (did you mean `{near[0]}`?)" if near else ""
+    raise BadRequest(
+      f"no command `{words[0]}`{hint}; there are {', '.join(_COMMANDS)}"
+    )
+
+
+def _terminate(number, frame):
+  """As an exception, so that processes and folders are cleaned up."""
+  raise SystemExit(128 + number)
 
 
 def _parser():
@@ -173,15 +191,22 @@ def _parser():
 
 def main(argv: list[str]) -> int:
   """Runs one command; returns the exit status."""
-  arguments = _parser().parse_args(argv)
+  before = signal.signal(signal.SIGTERM, _terminate)
   try:
+    _check_command(argv)
+    arguments = _parser().parse_args(argv)
     return arguments.run(arguments)
+  except KeyboardInterrupt:
+    print("kernels_eval: interrupted", file=sys.stderr)
+    return INTERRUPTED
   except BadRequest as error:
     print(f"kernels_eval: {error}", file=sys.stderr)
     return BAD_REQUEST
   except BrokenPipeError:  # `... | head`
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return OK
+  finally:
+    signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Throughput of the harness: unique kernels compiled, run and judged."""
 
 import dataclasses
+import statistics
 import time
 
 from kernels_eval import client, problems
@@ -41,7 +42,7 @@ def unique_requests(count: int) -> list[Request]:
 def run(count: int, num_workers: int | None, on_result=None) -> Result:
   """Judges `count` unique kernels and reports the rate."""
   with client.Pool(num_workers=num_workers) as pool:
-    num_workers = num_workers or len(pool._workers)
+    num_workers = pool.num_workers
     # The first kernels of each judge pay for imports and page faults.
     pool.evaluate(
       [
@@ -54,10 +55,9 @@ def run(count: int, num_workers: int | None, on_result=None) -> Result:
     answers: list[Evaluation] = pool.evaluate(requests, on_result)
     seconds = time.perf_counter() - started
     hello = pool.hello
-  mean = lambda values: sum(values) / len(answers)
-  compile_ms = mean(a.compile_ms for a in answers)
-  run_ms = mean(a.run_ms for a in answers)
-  judge_ms = mean(a.judge_ms for a in answers)
+  compile_ms = statistics.fmean(a.compile_ms for a in answers)
+  run_ms = statistics.fmean(a.run_ms for a in answers)
+  judge_ms = statistics.fmean(a.judge_ms for a in answers)
   busy = (compile_ms + run_ms + judge_ms) / 1000 * count
   return Result(
     num_kernels=count,

@@ -1,8 +1,9 @@
 """A pool of judge processes, and the client side of their protocol.
 
-The calling process never compiles, loads or runs a candidate. A judge that
-dies or does not answer is replaced within a second; its candidate is tried once
-more, then reported as `infrastructure_error`, which is nobody's reward.
+The calling process never compiles, loads or runs a candidate. A judge that dies
+is replaced within a second, one that does not answer when the limits of its
+candidate are over (`Settings`, 95 seconds by default). Its candidate is tried
+once more, then reported as `infrastructure_error`, which is nobody's reward.
 """
 
 import atexit
@@ -108,14 +109,18 @@ class Pool:
     """Starts the judges.
 
     Args:
-      num_workers: judge processes; None means one for each processor.
+      num_workers: judge processes, at least 1; None means one for each
+        processor.
       seed: of all test inputs. Known to the judges, never to a candidate.
       settings: limits of an evaluation.
 
     Raises:
       HarnessError: this machine cannot judge (no compiler, say).
+      ValueError: no judges are asked for.
     """
-    _remove_stale_folders()
+    if num_workers is not None and num_workers < 1:
+      raise ValueError(f"num_workers={num_workers}; at least 1")
+    remove_stale_folders()
     self._seed = seed
     self._settings = settings
     self._root = pathlib.Path(
@@ -166,6 +171,11 @@ class Pool:
     worker.deadline = float("inf")
     self._num_failed_starts = 0
     return message
+
+  @property
+  def num_workers(self) -> int:
+    """Judge processes."""
+    return len(self._workers)
 
   @property
   def description(self) -> str:
@@ -262,6 +272,7 @@ class Pool:
           yield job, evaluation
     for i, worker in enumerate(self._workers):
       if time.monotonic() > worker.deadline:
+        worker.kill()
         yield from self._replace(i, waiting, "the judge did not answer in time")
 
   def _seconds_allowed(self):
@@ -337,7 +348,7 @@ def _renamed(evaluation, request):
   return msgspec.structs.replace(evaluation, id=request.id)
 
 
-def _remove_stale_folders():
+def remove_stale_folders() -> None:
   """Removes what killed runs have left in the temporary folder."""
   for folder in pathlib.Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
     pid = folder.name[len(_PREFIX) :].split("-")[0]

@@ -215,15 +215,6 @@ def evaluate(node: Node, dims: Mapping[str, int]) -> int:
   return value
 
 
-def names(node: Node) -> frozenset[str]:
-  """The dimension names that the expression uses."""
-  if node.op == "name":
-    return frozenset(node.arguments)
-  if node.op == "number":
-    return frozenset()
-  return frozenset().union(*(names(a) for a in node.arguments))
-
-
 def value_of(text: str, dims: Mapping[str, int]) -> int:
   """Parses and evaluates in one step."""
   return evaluate(parse(text), dims)

@@ -254,6 +254,9 @@ class Executor:
             num_bytes,
             dtype.item_bytes,
             arrays.get(tensor.name) if role == protocol.INPUT else None,
+            dtype.poison_byte
+            if role == protocol.OUTPUT
+            else protocol.SCRATCH_BYTE,
           )
         )
     keys = [(e.kernel, e.template, e.arguments) for e in artefact.entries]

@@ -24,7 +24,7 @@ _PAGE = 4096
 _GAP = 256 * 1024
 _PRINTF_BYTES = 16 * 1024
 _ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW = 1033, 2, 4  # linux/fcntl.h
-POISON = 0xFF
+SCRATCH_BYTE = 0xFF  # NaN
 
 FAULTS = (  # in the order of native/plan.h
   "none",
@@ -54,13 +54,15 @@ INPUT, OUTPUT, SCRATCH = range(3)
 
 @dataclasses.dataclass(frozen=True)
 class RunBuffer:
-  """A buffer of one case. `contents` is None for outputs and scratch."""
+  """A buffer of one case. `contents` is None for outputs and scratch, whose
+  bytes are all `poison_byte`."""
 
   name: str
   role: int
   num_bytes: int
   item_bytes: int
   contents: np.ndarray | None
+  poison_byte: int = SCRATCH_BYTE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,7 +214,7 @@ class Mapping:
         b += 1
         view = self._bytes(offset, buffer.num_bytes)
         if buffer.contents is None:
-          view[:] = POISON
+          view[:] = buffer.poison_byte
         else:
           view[:] = buffer.contents.reshape(-1).view(np.uint8)
 

@@ -14,13 +14,14 @@ from kernels_eval.cpu import declarations
 from kernels_eval.launch_plan import CandidateError
 from kernels_eval.schema import Status
 
-_HEADERS = frozenset(
+HEADERS = frozenset(
   """cuda_runtime.h cuda.h cuda_runtime_api.h device_launch_parameters.h
   device_functions.h vector_types.h vector_functions.h math.h cmath
   math_constants.h
   stdint.h cstdint float.h cfloat limits.h climits stddef.h cstddef stdio.h
   cstdio assert.h cassert string.h cstring cuda_fp16.h cuda_fp16.hpp cuda_bf16.h
-  cuda_bf16.hpp sm_60_atomic_functions.h stdlib.h cstdlib type_traits""".split()
+  cuda_bf16.hpp sm_60_atomic_functions.h stdlib.h cstdlib type_traits
+  limits""".split()
 )
 _UNSUPPORTED_HEADERS = {  # first part of the name: what it would bring
   "cooperative_groups": "cooperative groups",
@@ -156,15 +157,15 @@ def attribute(tokens: list[source.Token]) -> str | None:
 def _check_include(name, rest, line):
   match = _INCLUDE.match(rest)
   header = match.group(1).strip() if match else ""
-  if name == "include" and header in _HEADERS:
+  if name == "include" and header in HEADERS:
     return
   for prefix, what in _UNSUPPORTED_HEADERS.items():
     if header.startswith(prefix):
       raise unsupported(f"{what} (<{header[:60]}>)", line)
   raise CandidateError(
     Status.COMPILE_ERROR,
-    f"no header {rest.strip()[:60]} for device code; there are cuda_runtime.h, "
-    "cuda_fp16.h, cuda_bf16.h, math.h, stdint.h, float.h, limits.h",
+    f"no header {rest.strip()[:60]} for device code; there are "
+    f"{', '.join(sorted(HEADERS))}",
     line,
   )
 

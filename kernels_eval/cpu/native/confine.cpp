@@ -1,6 +1,5 @@
 // Limits and system-call filters for a job's child.
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -67,17 +66,7 @@ void allow_only(const int (&calls)[N], bool no_code) {
 
 }  // namespace
 
-// If memory runs out, it is the job that the system should end. Best effort:
-// not every sandbox lets us say so.
-static void volunteer() {
-  int f = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-  if (f < 0) return;
-  if (write(f, "1000", 4) != 4) errno = 0;
-  close(f);
-}
-
 void limit_resources(const Job& job) {
-  volunteer();
   limit(RLIMIT_CORE, 0);
   if (job.address_space_bytes) limit(RLIMIT_AS, job.address_space_bytes);
   if (job.file_bytes) limit(RLIMIT_FSIZE, job.file_bytes);

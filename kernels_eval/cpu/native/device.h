@@ -70,6 +70,7 @@ struct enable_if<true, T> {
 #define NULL __null
 
 #include "device_traits.h"
+#include "device_limits.h"
 #include "device_vector.h"
 
 // The runtime sets these before it resumes a thread. They are constant for as
