@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kernels_eval import dtypes, source
 from kernels_eval.candidate import Candidate
-from kernels_eval.cpu import declarations, host_code, refusals
+from kernels_eval.cpu import declarations, host_code, inlining, refusals
 from kernels_eval.launch_plan import CandidateError, Launch
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status
@@ -284,8 +284,7 @@ def translate_source(program: str) -> Unit:
   ]
   for index, mark in [
     *host_code.marks(found, plain),
-    *_inline_marks(found, plain),
-    *_lambda_marks(found, plain),
+    *inlining.marks(found, plain),
   ]:
     start = plain[index].start
     edits.append((source.Token("mark", "", start, start), mark))
@@ -295,63 +294,6 @@ def translate_source(program: str) -> Unit:
     if d.kind == "function" and d.is_device
   )
   return Unit(_edited(program, edits), tuple(shared_of_file), device_lines)
-
-
-def _inline_marks(found, tokens):
-  """The compiler's instrumentation overlooks objects in memory that are handed
-  to a call or come from one (`s[i] = make(x[i])`). Inlined, both are plain
-  assignments, which it sees."""
-  device = [
-    d
-    for d in found
-    if d.kind == "function" and d.is_device and "__global__" not in d.words
-  ]
-  objects = [d for d in device if d.takes_objects and "virtual" not in d.words]
-  if not objects:
-    return []
-  recursive = declarations.recursive(device, tokens)
-  return [
-    (
-      d.first,
-      "KE_ALWAYS_INLINE "
-      if d.words & {"inline", "__inline__", "__forceinline__"}
-      else "inline KE_ALWAYS_INLINE ",
-    )
-    for d in objects
-    if not recursive.intersection(d.names)
-  ]
-
-
-# Tokens of a lambda that are looked through: texts may nest them by thousands.
-_MAX_PARAMETERS, _MAX_LAMBDA = 200, 1000
-
-
-def _may_call_itself(found, tokens):
-  """Whether a lambda's parameter of unknown type is called in its body."""
-  if found.closing - found.opening > _MAX_PARAMETERS:
-    return True
-  names = {
-    t.text for t in tokens[found.opening : found.closing] if t.kind == "name"
-  }
-  return "auto" in names and (
-    found.end - found.closing > _MAX_LAMBDA
-    or any(
-      tokens[i].text in names and tokens[i + 1].text == "("
-      for i in range(found.closing, found.end - 1)
-    )
-  )
-
-
-def _lambda_marks(found, tokens):
-  """The same for lambdas in device code. One that may be handed to itself
-  cannot be inlined and stays as it is."""
-  return [
-    (each.after, "KE_ALWAYS_INLINE ")
-    for d in found
-    if d.kind == "function" and d.is_device
-    for each in declarations.lambdas(tokens, d.first, d.end)
-    if not _may_call_itself(each, tokens)
-  ]
 
 
 def parameter_type(name: str, problem: spec.Problem, scratch) -> str:
