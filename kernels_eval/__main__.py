@@ -2,30 +2,42 @@
 
 python -m kernels_eval list
 python -m kernels_eval show PROBLEM
-python -m kernels_eval check FILE --problem NAME [--json]
+python -m kernels_eval check FILE --problem NAME [--json] [--no-cache]
 python -m kernels_eval bench [--json]
+python -m kernels_eval timing [--json]
+python -m kernels_eval soak [--count=N] [--seed=S] [--json] [--out=FILE]
+python -m kernels_eval audit [--corpus=DIR] [--json]
 """
 
 import argparse
+import contextlib
 import dataclasses
 import difflib
 import os
 import pathlib
-import shutil
 import signal
 import sys
-import tempfile
 
 import msgspec
 import tqdm
 
-from kernels_eval import bench, client, judge, problems, report
-from kernels_eval.cpu import executor, host, toolchain
+from kernels_eval import (
+  audit,
+  bench,
+  client,
+  corpus,
+  problems,
+  report,
+  verdict_cache,
+  verdict_store,
+)
 from kernels_eval.schema import Request
+from kernels_eval.soak import mix, summary
+from kernels_eval.soak import run as soak
 
 OK, NOT_PASSED, BAD_REQUEST = 0, 1, 2
 INTERRUPTED = 128 + signal.SIGINT
-_COMMANDS = ("list", "show", "check", "bench")
+_COMMANDS = ("list", "show", "check", "bench", "timing", "soak", "audit")
 
 
 class BadRequest(Exception):
@@ -74,29 +86,31 @@ def _read(path):
     ) from None
 
 
-def _evaluate(arguments, problem, text):
-  client.remove_stale_folders()
-  root = pathlib.Path(tempfile.mkdtemp(prefix=f"kernels_eval-{os.getpid()}-"))
-  try:
-    judging, hello, close = judge.make(
-      root, arguments.seed, executor.Settings()
-    )
-    try:
-      if not arguments.json:
-        print(f"sandbox: {hello.protections}", file=sys.stderr)
-      return judging.evaluate(Request(arguments.file, problem.name, text))
-    finally:
-      close()
-  finally:
-    shutil.rmtree(root, ignore_errors=True)
-
-
 def _check(arguments):
   problem = _problem(arguments.problem)
   text = _read(arguments.file)
   try:
-    evaluation = _evaluate(arguments, problem, text)
-  except (toolchain.ToolchainError, host.HostError, OSError) as error:
+    with contextlib.ExitStack() as stack:
+      cache = verdict_cache.Nothing()
+      if not arguments.no_cache:
+        cache = stack.enter_context(verdict_store.Store())
+      pool = stack.enter_context(
+        client.Pool(
+          num_workers=1,
+          seed=arguments.seed,
+          executor=arguments.executor,
+          with_timing=True,
+          cache=cache,
+        )
+      )
+      if not arguments.json:
+        print(pool.description, file=sys.stderr)
+      (evaluation,) = pool.evaluate(
+        [Request(arguments.file, problem.name, text)]
+      )
+      if not arguments.json and not pool.num_evaluated:
+        print("judged before; --no-cache judges again", file=sys.stderr)
+  except (client.HarnessError, OSError) as error:
     raise BadRequest(f"infrastructure_error: {error}") from None
   if arguments.json:
     print(msgspec.json.encode(evaluation).decode())
@@ -116,7 +130,10 @@ def _bench(arguments):
   with tqdm.tqdm(total=arguments.count, unit="kernel", file=sys.stderr) as bar:
     try:
       result = bench.run(
-        arguments.count, arguments.workers, lambda _: bar.update()
+        arguments.count,
+        arguments.workers,
+        arguments.executor,
+        lambda _: bar.update(),
       )
     except (client.HarnessError, OSError) as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
@@ -133,6 +150,76 @@ def _bench(arguments):
   else:
     print(msgspec.json.encode(dataclasses.asdict(result)).decode())
   return OK if result.num_passed == result.num_kernels else NOT_PASSED
+
+
+def _timing(arguments):
+  from kernels_eval.cuda import timing_bench
+
+  if arguments.count < 2:
+    raise BadRequest(f"--count={arguments.count}; at least 2")
+  with tqdm.tqdm(unit="evaluation", file=sys.stderr) as bar:
+    try:
+      result = timing_bench.run(arguments.count, bar.update)
+    except client.HarnessError as error:
+      raise BadRequest(f"infrastructure_error: {error}") from None
+  if arguments.json:
+    print(msgspec.json.encode(result).decode())
+  else:
+    print(timing_bench.describe(result))
+  return OK
+
+
+def _soak(arguments):
+  least = len(mix.SHARES)
+  if arguments.count < least:
+    raise BadRequest(f"--count={arguments.count}; at least {least}")
+  out = None
+  if arguments.out is not None:
+    try:
+      out = open(arguments.out, "w", encoding="utf-8")
+    except OSError as error:
+      raise BadRequest(
+        f"cannot write {arguments.out}: {error.strerror}"
+      ) from None
+  with (
+    out or contextlib.nullcontext(),
+    tqdm.tqdm(total=arguments.count, unit="kernel", file=sys.stderr) as bar,
+  ):
+    try:
+      result = soak.soak(
+        arguments.count,
+        arguments.seed,
+        arguments.workers,
+        lambda _: bar.update(),
+        executor=arguments.executor,
+      )
+    except client.HarnessError as error:
+      raise BadRequest(f"infrastructure_error: {error}") from None
+    record = msgspec.json.encode(result)
+    if out is not None:
+      out.write(msgspec.json.format(record, indent=2).decode() + "\n")
+  print(record.decode() if arguments.json else summary.render(result))
+  return OK if result.is_clean else NOT_PASSED
+
+
+def _audit(arguments):
+  if arguments.workers is not None and arguments.workers < 1:
+    raise BadRequest(f"--workers={arguments.workers}; at least 1")
+  try:
+    specimens = corpus.load(arguments.corpus or corpus.default_folder())
+    with tqdm.tqdm(total=len(specimens), unit="file", file=sys.stderr) as bar:
+      result = audit.run(
+        specimens, arguments.workers, arguments.executor, bar.update
+      )
+  except corpus.CorpusError as error:
+    raise BadRequest(str(error)) from None
+  except client.HarnessError as error:
+    raise BadRequest(f"infrastructure_error: {error}") from None
+  if arguments.json:
+    print(audit.encode(result).decode())
+  else:
+    print(audit.render(result))
+  return NOT_PASSED if result.escaped else OK
 
 
 class _Parser(argparse.ArgumentParser):
@@ -158,6 +245,15 @@ def _terminate(number, frame):
   raise SystemExit(128 + number)
 
 
+def _add_executor(parser):
+  parser.add_argument(
+    "--executor",
+    choices=client.EXECUTORS,
+    default="auto",
+    help="where kernels run; auto: the GPU where one is usable",
+  )
+
+
 def _parser():
   parser = _Parser(
     prog="python -m kernels_eval", description="A judge for GPU kernels."
@@ -179,13 +275,47 @@ def _parser():
   check.add_argument(
     "--json", action="store_true", help="print the record as one line of JSON"
   )
+  check.add_argument(
+    "--no-cache", action="store_true", help="judge again what was judged before"
+  )
   check.add_argument("--seed", type=int, default=0, help="of the test inputs")
+  _add_executor(check)
   check.set_defaults(run=_check)
   benchmark = commands.add_parser("bench", help="kernels per second")
   benchmark.add_argument("--count", type=int, default=200)
   benchmark.add_argument("--workers", type=int, default=None)
+  _add_executor(benchmark)
   benchmark.add_argument("--json", action="store_true")
   benchmark.set_defaults(run=_bench)
+  repeat = commands.add_parser(
+    "timing", help="how well times repeat, and a copy beside its ceiling (GPU)"
+  )
+  repeat.add_argument(
+    "--count", type=int, default=20, help="evaluations of each kernel"
+  )
+  repeat.add_argument("--json", action="store_true")
+  repeat.set_defaults(run=_timing)
+  soaking = commands.add_parser(
+    "soak", help="many good and hostile kernels; what do they leave behind?"
+  )
+  soaking.add_argument("--count", type=int, default=2000)
+  soaking.add_argument("--seed", type=int, default=0, help="of the mix")
+  soaking.add_argument("--workers", type=int, default=None)
+  _add_executor(soaking)
+  soaking.add_argument("--json", action="store_true")
+  soaking.add_argument("--out", metavar="FILE", help="for the result as JSON")
+  soaking.set_defaults(run=_soak)
+  auditing = commands.add_parser("audit", help="try every known cheat")
+  auditing.add_argument(
+    "--corpus",
+    type=pathlib.Path,
+    metavar="DIR",
+    help="hostile candidates; default: those of this checkout's tests",
+  )
+  auditing.add_argument("--workers", type=int, default=None)
+  _add_executor(auditing)
+  auditing.add_argument("--json", action="store_true")
+  auditing.set_defaults(run=_audit)
   return parser
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import statistics
 import time
 
-from kernels_eval import client, problems
+from kernels_eval import client, problems, verdict_cache
 from kernels_eval.schema import Evaluation, Request
 
 
@@ -39,9 +39,15 @@ def unique_requests(count: int) -> list[Request]:
   return requests
 
 
-def run(count: int, num_workers: int | None, on_result=None) -> Result:
+def run(
+  count: int, num_workers: int | None, executor: str, on_result=None
+) -> Result:
   """Judges `count` unique kernels and reports the rate."""
-  with client.Pool(num_workers=num_workers) as pool:
+  with client.Pool(
+    num_workers=num_workers,
+    executor=executor,
+    cache=verdict_cache.Nothing(),
+  ) as pool:
     num_workers = pool.num_workers
     # The first kernels of each judge pay for imports and page faults.
     pool.evaluate(

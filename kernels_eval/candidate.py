@@ -47,6 +47,7 @@ def extract(text: str) -> str:
   Raises:
     CandidateError: NO_KERNEL.
   """
+  text = text.removeprefix("\ufeff")  # a byte order mark
   text = text.replace("\r\n", "\n").replace("\r", "\n")
   text = text.removeprefix("\ufeff")  # a byte order mark
   fences = list(_FENCE.finditer(text))

@@ -8,22 +8,26 @@ once more, then reported as `infrastructure_error`, which is nobody's reward.
 
 import atexit
 import collections
-import hashlib
 import os
-import pathlib
 import selectors
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 
-from kernels_eval import candidate, problems
+from kernels_eval import (
+  addresses,
+  candidate,
+  problems,
+  temporary,
+  verdict_cache,
+)
 from kernels_eval import worker as worker_lib
 from kernels_eval.cpu.executor import NAME as CPU_EXECUTOR
 from kernels_eval.cpu.executor import Settings
+from kernels_eval.cuda import presence, server_process
 from kernels_eval.judge import Hello
 from kernels_eval.problems import composer
 from kernels_eval.schema import (
@@ -35,11 +39,12 @@ from kernels_eval.schema import (
   Status,
 )
 
-_PREFIX = "kernels_eval-"
 _GRACE_S = 15.0
+QUEUE_S = 600.0
 _MAX_FAILED_STARTS = 3
-_MAX_CACHED = 100_000
 DEFAULT_SETTINGS = Settings()
+EXECUTORS = ("auto", "cpu", "cuda")
+CUDA_EXECUTOR = "cuda"
 
 
 class HarnessError(Exception):
@@ -58,10 +63,22 @@ def card(name: str) -> ProblemCard:
   )
 
 
+def function_key(name: str) -> str:
+  """The same for problems that ask for the same function.
+
+  Raises:
+    UnknownProblem: there is no such problem.
+  """
+  if problems.get(name).name.startswith(composer.PREFIX):
+    return composer.function_key(name)
+  return name
+
+
 def compositions(
   seed: int, count: int, num_operators: tuple[int, int], reduced: float
 ) -> list[str]:
-  """Names of distinct composed problems, the same ones for the same arguments.
+  """Names of composed problems, no two of the same function; the same ones for
+  the same arguments.
 
   Args:
     seed: of the draw.
@@ -70,30 +87,21 @@ def compositions(
     reduced: fraction that ends in a reduction.
   """
   rng = np.random.default_rng(seed)
-  names: dict[str, None] = {}
+  names: dict[str, str] = {}  # by function
+  seen = set()
   for _ in range(100 * count):
     length = int(rng.integers(num_operators[0], num_operators[1] + 1))
     name = composer.sample(rng, length, reduced)
-    if name not in names and composer.is_sound(name):
-      names[name] = None
-      if len(names) == count:
-        return list(names)
+    if name in seen or not composer.is_sound(name):
+      continue
+    seen.add(name)
+    names.setdefault(composer.function_key(name), name)
+    if len(names) == count:
+      return list(names.values())
   raise ValueError(
     f"{count} distinct compositions of {num_operators[0]} to "
     f"{num_operators[1]} operators do not exist ({len(names)} found)"
   )
-
-
-def _key(request):
-  return hashlib.sha256(
-    b"\0".join(
-      (
-        HARNESS_VERSION.encode(),
-        request.problem.encode(),
-        request.text.encode("utf-8", "surrogatepass"),
-      )
-    )
-  ).digest()
 
 
 class Pool:
@@ -105,6 +113,10 @@ class Pool:
     num_workers: int | None = None,
     seed: int = 0,
     settings: Settings = DEFAULT_SETTINGS,
+    executor: str = "auto",
+    with_timing: bool = False,
+    device: int = 0,
+    cache: verdict_cache.Cache | None = None,
   ):
     """Starts the judges.
 
@@ -113,6 +125,12 @@ class Pool:
         processor.
       seed: of all test inputs. Known to the judges, never to a candidate.
       settings: limits of an evaluation.
+      executor: where candidates run: one of EXECUTORS; "auto" is the GPU where
+        one is usable.
+      with_timing: whether candidates that are right are timed (GPU).
+      device: index of the GPU.
+      cache: of verdicts; stays the caller's to close. None means a
+        `verdict_cache.Memory`, which ends with the pool.
 
     Raises:
       HarnessError: this machine cannot judge (no compiler, say).
@@ -120,35 +138,54 @@ class Pool:
     """
     if num_workers is not None and num_workers < 1:
       raise ValueError(f"num_workers={num_workers}; at least 1")
-    remove_stale_folders()
+    if executor not in EXECUTORS:
+      raise HarnessError(
+        f"no executor `{executor}`; there are {', '.join(EXECUTORS)}"
+      )
+    obstacle = presence.obstacle()
+    if executor == "cuda" and obstacle is not None:
+      raise HarnessError(obstacle)
+    temporary.remove_stale()
     self._seed = seed
     self._settings = settings
-    self._root = pathlib.Path(
-      tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
-    )
+    self._root = temporary.make_root()
+    self._server: server_process.ServerProcess | None = None
+    self._executor_arguments: list[str] = []
+    self._executor_name = CPU_EXECUTOR
     self._serial = 0
     self._workers: list[worker_lib.Worker] = []
-    self._cache: collections.OrderedDict[bytes, Evaluation] = (
-      collections.OrderedDict()
-    )
+    self._cache = verdict_cache.Memory() if cache is None else cache
     self.num_evaluated = 0  # really compiled and run, cache hits not counted
     self.num_restarts = 0
     self._num_failed_starts = 0
     atexit.register(self.close)
     count = num_workers or len(os.sched_getaffinity(0))
     try:
+      if executor != "cpu" and obstacle is None:
+        self._start_server(device, with_timing)
       # The first judge builds what is missing; the others find it built.
       self._workers.append(self._spawn())
       self.hello = self._await_hello(self._workers[0])
+      self._address = addresses.make_address(self.hello, settings, seed)
       self._workers += [self._spawn() for _ in range(count - 1)]
     except BaseException:
       self.close()
       raise
 
+  def _start_server(self, device, with_timing):
+    self._server = server_process.ServerProcess(self._root, device)
+    self._executor_name = CUDA_EXECUTOR
+    self._executor_arguments = ["--server", str(self._server.socket)]
+    if with_timing:
+      self._executor_arguments.append("--timing")
+
   def _spawn(self):
     self._serial += 1
     return worker_lib.Worker(
-      self._root / f"judge-{self._serial}", self._seed, self._settings
+      self._root / f"judge-{self._serial}",
+      self._seed,
+      self._settings,
+      self._executor_arguments,
     )
 
   def _await_hello(self, worker):
@@ -213,10 +250,10 @@ class Pool:
       if refused is not None:
         yield index, refused
         continue
-      key = _key(request)
-      if key in self._cache:
-        self._cache.move_to_end(key)
-        yield index, _renamed(self._cache[key], request)
+      key = self._address(request)
+      known = self._cache.get(key)
+      if known is not None:
+        yield index, _renamed(known, request)
       elif key in jobs:
         jobs[key].indices.append(index)
       else:
@@ -228,10 +265,7 @@ class Pool:
         for job, evaluation in self._turn(waiting):
           num_left -= 1
           self.num_evaluated += 1
-          if evaluation.counts:
-            self._cache[job.key] = evaluation
-            if len(self._cache) > _MAX_CACHED:
-              self._cache.popitem(last=False)
+          self._cache.put(job.key, evaluation)
           for index in job.indices:
             yield index, _renamed(evaluation, requests[index])
     finally:
@@ -277,7 +311,9 @@ class Pool:
 
   def _seconds_allowed(self):
     s = self._settings
-    return 2 * s.compile_wall_s + s.run_wall_s + _GRACE_S
+    seconds = 2 * s.compile_wall_s + s.run_wall_s + _GRACE_S
+    # Jobs on a GPU stand in a queue.
+    return seconds if self._server is None else seconds + QUEUE_S
 
   def _replace(self, i, waiting, reason):
     worker = self._workers[i]
@@ -303,7 +339,7 @@ class Pool:
         status=Status.INFRASTRUCTURE_ERROR,
         phase=Phase.RUN,
         message=f"{reason}, twice",
-        executor=CPU_EXECUTOR,
+        executor=self._executor_name,
         harness_version=HARNESS_VERSION,
       ),
     )
@@ -315,6 +351,8 @@ class Pool:
     for worker in self._workers:
       worker.stop()
     self._workers = []
+    if self._server is not None:
+      self._server.stop()
     shutil.rmtree(self._root, ignore_errors=True)
     atexit.unregister(self.close)
 
@@ -346,15 +384,3 @@ def _renamed(evaluation, request):
   if evaluation.id == request.id:
     return evaluation
   return msgspec.structs.replace(evaluation, id=request.id)
-
-
-def remove_stale_folders() -> None:
-  """Removes what killed runs have left in the temporary folder."""
-  for folder in pathlib.Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
-    pid = folder.name[len(_PREFIX) :].split("-")[0]
-    try:
-      if pid.isdigit() and folder.stat().st_uid == os.getuid():
-        if not pathlib.Path(f"/proc/{pid}").exists():
-          shutil.rmtree(folder, ignore_errors=True)
-    except OSError:
-      continue  # somebody else removed it

@@ -29,9 +29,10 @@ MAX_ARGUMENTS = 48
 
 _LINE = re.compile(r"//\s*(launch|scratch)\s*:", re.I)
 _WHOLE_LAUNCH = re.compile(
-  r"((?:\w+::)*\w+)\s*(?:<[^=]*?>)?\s+(?:grid|block|smem|args)\s*=", re.A
+  r"((?:\w+::)*\w+)\s*(?:<[^=]*?>)?\s+(?:grid|block|smem|args)\s*=",
+  re.A | re.I,
 )
-_HAS_OPTION = re.compile(r"\b(?:grid|block)\s*=", re.A)
+_HAS_OPTION = re.compile(r"\b(?:grid|block)\s*=", re.A | re.I)
 _SCRATCH_HEAD = re.compile(r"[A-Za-z_]\w*\s+(\w+)\s*(\(?)", re.A)
 _LIKE_A_DTYPE = re.compile(
   r"u?(?:int|float|double|half|bfloat|bf|fp|char|bool|short|long)(?:\d\w*)?",
@@ -50,7 +51,7 @@ class CandidateError(Exception):
   """The text is no acceptable candidate; `status` says in which way."""
 
   def __init__(self, status: Status, message: str, line: int | None = None):
-    self.message = source.printable(message)
+    self.message = source.one_line(message)
     super().__init__(self.message)
     self.status = status
     self.line = line

@@ -38,6 +38,7 @@ class Phase(enum.StrEnum):
   COMPILE = "compile"
   RUN = "run"
   JUDGE = "judge"
+  TIME = "time"
 
 
 class Diagnostic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +48,22 @@ class Diagnostic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   message: str
   line: int | None  # 1-based; None where the compiler gives none
   column: int | None
+  also_lines: tuple[int, ...] = ()  # other lines with the same message
+
+
+class LaunchLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+  """A launch that no device accepts, with its arithmetic."""
+
+  kernel: str
+  what: str  # block, block.x, grid.y, dynamic shared memory, ...
+  plan: str  # expressions of the plan: `32, ceil_div(n, 4), 1`
+  dims: dict[str, int]  # those that the expressions name
+  factors: tuple[int, ...]  # values of the expressions, whose product counts
+  got: int
+  at_least: int
+  at_most: int
+  unit: str  # threads, blocks, bytes
+  line: int | None  # of the plan; None for the problem's default
 
 
 class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,6 +74,10 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   line: int | None
   thread: tuple[int, int, int] | None = None
   block: tuple[int, int, int] | None = None
+
+
+ERROR_EDGES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""Of `Mismatch.error_histogram`: upper ends, which belong to their bins."""
 
 
 class Mismatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,6 +94,41 @@ class Mismatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   relative_rms_error: float  # RMS of the error over RMS of the reference
   num_not_finite: int  # NaN or infinite where the reference is finite
   num_unwritten: int  # still hold the poison that the judge put there
+  error_histogram: tuple[int, ...] = ()
+  """Elements by relative error |got - expected| / |expected| (where 0 is
+  expected: / RMS of the reference): one count up to each of ERROR_EDGES, then
+  those beyond the last, then those that are NaN or infinite. Sums to
+  `num_elements`; empty in records from elsewhere."""
+
+
+def describe_mismatch(m: Mismatch) -> str:
+  """One line: where, what was expected, how much is wrong."""
+  index = ", ".join(str(i) for i in m.first_wrong_index)
+  text = (
+    f"{m.output}[{index}] is {m.got:.6g}, expected {m.expected:.6g}; "
+    f"{m.num_wrong} of {m.num_elements} elements are wrong"
+  )
+  if m.num_unwritten:
+    text += f", {m.num_unwritten} were never written"
+  elif m.num_not_finite:
+    text += f", {m.num_not_finite} are not finite"
+  return text
+
+
+class Timing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+  """How long a right candidate takes, and beside what. Times are medians over
+  calls with input values of their own and a cold cache."""
+
+  case: str  # dimensions and distribution
+  candidate_ms: float
+  reference_ms: float
+  candidate_spread: float  # distance of the quartiles over the median
+  reference_spread: float
+  num_calls: int
+  floor_ms: float  # what the memory needs to bring the inputs
+  baseline: str  # what reference_ms is the time of
+  device: str
+  device_state: str
 
 
 class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,16 +143,20 @@ class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   diagnostics: tuple[Diagnostic, ...] = ()
   finding: Finding | None = None
   mismatch: Mismatch | None = None
+  launch_limit: LaunchLimit | None = None
   case: str | None = None  # dimensions and distribution of the failing case
   num_cases_passed: int = 0
   num_cases: int = 0
   shared_bytes: int | None = None  # static shared memory of a block
+  num_registers: int | None = None  # of a thread; None: unknown here
+  local_bytes: int | None = None  # of a thread: spills and local arrays
   log: str = ""  # what the kernel printed, cut
   compile_ms: float = 0.0
   run_ms: float = 0.0
   judge_ms: float = 0.0
   candidate_ms: float | None = None  # None: timing unavailable here
   reference_ms: float | None = None
+  timing: Timing | None = None
   source_sha256: str = ""
   harness_version: str = ""
 
@@ -104,8 +164,9 @@ class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Refuses states that cannot be."""
     if self.candidate_ms is not None and self.status != Status.PASSED:
       raise ValueError("only a passed candidate has a time")
-    if (self.candidate_ms is None) != (self.reference_ms is None):
-      raise ValueError("candidate_ms and reference_ms come together")
+    times = (self.candidate_ms, self.reference_ms, self.timing)
+    if None in times and times != (None, None, None):
+      raise ValueError("candidate_ms, reference_ms and timing come together")
 
   @property
   def speedup(self) -> float | None:
@@ -143,5 +204,5 @@ class ProblemCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   launch: str  # the default launch plan
 
 
-HARNESS_VERSION = "1"
+HARNESS_VERSION = "2"
 """Part of every record; changes when the same candidate may be judged anew."""

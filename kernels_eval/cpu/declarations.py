@@ -317,14 +317,45 @@ def recursive(functions: list[Declaration], tokens) -> set[str]:
     for name in f.names:
       body = sum(t.text == name for t in tokens[f.first : f.end])
       calls[name] |= (inside & names) - ({name} if body == 1 else set())
-  found = set()
-  for name in names:
-    seen, left = set(), list(calls[name])
-    while left:
-      other = left.pop()
-      if other not in seen:
-        seen.add(other)
-        left += calls[other]
-    if name in seen:
-      found.add(name)
+  return _on_cycles(calls)
+
+
+def _on_cycles(calls):
+  """Nodes of a graph that lie on a cycle, in linear time (a text may hold
+  thousands of functions that call one another): Tarjan's strongly connected
+  components, without recursion."""
+  found, index, low, open_nodes, is_open = set(), {}, {}, [], set()
+  for root in calls:
+    if root in index:
+      continue
+    path = []  # (node, its callees that are left)
+    entered = root
+    while True:
+      if entered is not None:
+        index[entered] = low[entered] = len(index)
+        open_nodes.append(entered)
+        is_open.add(entered)
+        path.append((entered, iter(calls[entered])))
+      node, callees = path[-1]
+      entered = None
+      for callee in callees:
+        if callee not in index:
+          entered = callee
+          break
+        if callee in is_open:
+          low[node] = min(low[node], index[callee])
+      if entered is not None:
+        continue
+      path.pop()
+      if low[node] == index[node]:
+        component = [open_nodes.pop()]
+        while component[-1] != node:
+          component.append(open_nodes.pop())
+        is_open.difference_update(component)
+        if len(component) > 1 or node in calls[node]:
+          found.update(component)
+      if not path:
+        break
+      parent = path[-1][0]
+      low[parent] = min(low[parent], low[node])
   return found

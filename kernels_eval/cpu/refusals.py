@@ -190,7 +190,7 @@ def directive(text: str, line: int, macros: Macros) -> str | None:
   name, rest = match.group(1), match.group(2)
   if name in ("include", "include_next", "import", "embed"):
     # Not `bare`: the tokens of <a/b.h> are not its characters.
-    raw = re.sub(r"/\*.*?\*/|//.*", " ", text, flags=re.S)
+    raw = re.sub(r"/\*.*?(?:\*/|\Z)|//.*", " ", text, flags=re.S)
     _check_include(name, re.sub(r"#\s*\w+\s*", "", raw, count=1), line)
     return ""
   if name == "pragma":

@@ -16,6 +16,8 @@ import subprocess
 import tempfile
 import time
 
+from kernels_eval import cache_folder
+
 NATIVE = pathlib.Path(__file__).parent / "native"
 
 # How a candidate is compiled. -O0: kernels run for milliseconds, so the
@@ -57,6 +59,7 @@ CANDIDATE_FLAGS = (
   "-fmax-errors=8",
   "-Werror=vla",  # no extension of ours: a device compiler refuses them
   "-Wno-narrowing",  # but allows these
+  "-Wno-cpp",  # `#warning` would fill the log, which host_code.py reads
 )
 _NATIVE_FLAGS = ("-std=c++17", "-O2", "-g1", "-fno-exceptions", "-fno-rtti")
 
@@ -258,8 +261,10 @@ def _build(folder, compiler):
       *_NATIVE_FLAGS,
       str(NATIVE / "host.cpp"),
       str(NATIVE / "confine.cpp"),
+      str(NATIVE / "nvrtc.cpp"),
       f"-L{folder}",
       "-lke_runtime",
+      "-ldl",
       "-Wl,-rpath,$ORIGIN",
       "-o",
       str(folder / "ke_host"),
@@ -272,11 +277,6 @@ def _build(folder, compiler):
         *(str(folder / header), "-o", str(folder / f"{header}.gch")),
       ]
     )
-
-
-def _cache_folder():
-  base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-  return pathlib.Path(base) / "kernels_eval"
 
 
 def prepare(compiler_name: str = "g++") -> Toolchain:
@@ -300,7 +300,7 @@ def prepare(compiler_name: str = "g++") -> Toolchain:
     digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
   digest.update(repr((compiler, version, CANDIDATE_FLAGS)).encode())
   name = f"cpu-{digest.hexdigest()[:16]}"
-  parts = _cache_folder() / name
+  parts = cache_folder.path() / name
   if _is_complete(parts):
     with contextlib.suppress(OSError):  # not ours, or read-only
       os.utime(parts)

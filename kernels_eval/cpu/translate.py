@@ -137,17 +137,19 @@ def _first_of_declaration(tokens, i):
 
 def _alignment_edits(tokens, first, last):
   """`alignas` may not stand in a typedef; the attribute may."""
-  edits = []
-  for i in range(first, last - 2):
+  edits, i = [], first
+  while i < last - 2:
     if tokens[i].text != "alignas" or tokens[i + 1].text != "(":
+      i += 1
       continue
     is_value = tokens[i + 2].kind == "number" or tokens[i + 2].text in (
       *("sizeof", "alignof"),
     )
     edits.append((tokens[i], "__align__" if is_value else "__align__(alignof"))
+    close = _matching(tokens, i + 1, last)
     if not is_value:
-      close = _matching(tokens, i + 1, last)
       edits.append((tokens[close], "))"))
+    i = close + 1  # never twice over the same tokens
   return edits
 
 

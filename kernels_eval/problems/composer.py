@@ -168,6 +168,25 @@ def sample(rng: np.random.Generator, num_operators: int, reduce: float) -> str:
   return join_name(operators, reduction)
 
 
+@functools.lru_cache(maxsize=64)
+def _examples(name):
+  """(x, y, v, result, largest) for inputs of each kind; v is before the
+  reduction, `largest` the largest number on the way there."""
+  operators, reduction = split_name(name)
+  rng = np.random.default_rng(0)
+  examples = []
+  for distribution in inputs.MODERATE:
+    # Long rows: the minimum of `max_y-relu` is 0 only there.
+    x, y = (inputs.DISTRIBUTIONS[distribution](rng, (16, 256)) for _ in "xy")
+    v, largest = x, 0.0
+    for operator in operators:
+      v = OPERATORS[operator].apply(v, y)
+      largest = max(largest, float(np.max(np.abs(v))))
+    result = v if reduction is None else REDUCTIONS[reduction].apply(v)
+    examples.append((x, y, v, result, largest))
+  return examples
+
+
 def is_sound(name: str) -> bool:
   """Whether the composition makes a fair problem.
 
@@ -176,27 +195,33 @@ def is_sound(name: str) -> bool:
   constant or copies would be right. False too where it comes near the end of
   float32's range (six times `square`).
   """
-  operators, reduction = split_name(name)
-  rng = np.random.default_rng(0)
   varied = moved = False
-  largest = 0.0
-  for distribution in inputs.MODERATE:
-    # Long rows: the minimum of `max_y-relu` is 0 only there.
-    x, y = (inputs.DISTRIBUTIONS[distribution](rng, (16, 256)) for _ in "xy")
-    v = x
-    for operator in operators:
-      v = OPERATORS[operator].apply(v, y)
-      largest = max(largest, float(np.max(np.abs(v))))
+  within_range = True
+  for x, y, v, result, largest in _examples(name):
+    within_range &= largest < _MAX_VALUE
     moved |= all(
       float(np.max(np.abs(v - z))) > 1e-2 * float(np.std(z)) for z in (x, y)
     )
-    if reduction is not None:
-      v = REDUCTIONS[reduction].apply(v)
-    spread = float(np.std(v))
-    varied |= spread > 1e-3 * float(np.sqrt(np.mean(v * v))) and (
-      len(np.unique(np.round(v / max(spread, 1e-30), 9))) > v.size // 8
+    spread = float(np.std(result))
+    varied |= spread > 1e-3 * float(np.sqrt(np.mean(result * result))) and (
+      len(np.unique(np.round(result / max(spread, 1e-30), 9)))
+      > result.size // 8
     )
-  return varied and moved and largest < _MAX_VALUE
+  return varied and moved and within_range
+
+
+@functools.cache
+def function_key(name: str) -> str:
+  """The same for names of the same function, such as `relu`, `relu-relu` and
+  `double-relu-half`, found by its values on fixed inputs."""
+  digest = hashlib.sha256()
+  for *_, result, _ in _examples(name):
+    scale = max(float(np.std(result)), 1e-30)
+    # Six places: far above the noise of another order of operations.
+    rounded = np.round(result / scale, 6) + 0.0  # no -0.0
+    digest.update(repr((result.shape, float(f"{scale:.6g}"))).encode())
+    digest.update(rounded.tobytes())
+  return digest.hexdigest()[:16]
 
 
 def _lines(operators, y, indent):

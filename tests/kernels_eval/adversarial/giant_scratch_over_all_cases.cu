@@ -1,7 +1,0 @@
-// expect: contract_violation
-// scratch: tmp uint8 (8 * 1024 * 1024)
-// launch: k grid=(ceil_div(n, 256)) block=(256)
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = x[i] + y[i];
-}

@@ -1,8 +1,0 @@
-// expect: integrity_violation
-// A linker has this one run when the kernel is loaded, without any checks.
-__device__ int ran;
-extern "C" void _init() { ran = 9; }
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n && ran == 9) out[i] = x[i] + y[i];
-}
