@@ -196,7 +196,7 @@ def test_a_limit_on_file_size_is_said_in_one_line(file, tmp_path, blocks):
   done = subprocess.run(
     ["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh"]
     + [sys.executable, "-m", "kernels_eval", "check", str(file)]
-    + ["--problem", "vector_add"],
+    + ["--problem", "vector_add", "--no-cache"],
     capture_output=True,
     text=True,
     timeout=60,
@@ -229,7 +229,7 @@ def test_a_signal_ends_it_and_leaves_nothing(
     cwd=_ROOT,
     env={**os.environ, "TMPDIR": str(tmp_path)},
   ) as process:
-    assert process.stderr.readline().startswith("sandbox:")
+    assert "sandbox:" in process.stderr.readline()
     time.sleep(0.5)  # within the five seconds that the kernel has
     process.send_signal(number)
     out, err = process.communicate(timeout=20)
