@@ -21,6 +21,13 @@ START_S = 120.0  # the first start on a machine builds the native parts
 _STOP_S = 4.0  # for a judge to end by itself
 
 
+def encode(request: Request) -> bytes:
+  """The frame of a request."""
+  # Half of a surrogate pair is no text; the judge sees a question mark.
+  text = request.text.encode("utf-8", "replace").decode()
+  return msgspec.msgpack.encode(msgspec.structs.replace(request, text=text))
+
+
 @dataclasses.dataclass
 class Job:
   """One candidate of a batch."""
@@ -87,10 +94,7 @@ class Worker:
     """Sends a request."""
     self.job = job
     self.deadline = time.monotonic() + seconds
-    # Half of a surrogate pair is no text; the judge sees a question mark.
-    text = job.request.text.encode("utf-8", "replace").decode()
-    request = msgspec.structs.replace(job.request, text=text)
-    self._send(msgspec.msgpack.encode(request))
+    self._send(encode(job.request))
 
   def receive(self) -> list[bytes] | None:
     """Complete frames that have arrived; None when the process has ended."""
