@@ -15,6 +15,7 @@ import dataclasses
 import difflib
 import os
 import pathlib
+import signal
 import sys
 
 import msgspec
@@ -37,6 +38,8 @@ from kernels_eval.soak import mix, summary
 from kernels_eval.soak import run as soak
 
 OK, NOT_PASSED, BAD_REQUEST = 0, 1, 2
+INTERRUPTED = 128 + signal.SIGINT
+_COMMANDS = ("list", "show", "check", "bench", "timing", "soak", "audit")
 
 
 class BadRequest(Exception):
@@ -88,7 +91,7 @@ def _read(path):
   except OSError as error:
     raise BadRequest(f"cannot read {path}: {error.strerror}") from None
   try:
-    return raw.decode("utf-8")
+    return raw.decode("utf-8-sig")
   except UnicodeDecodeError as error:
     raise BadRequest(
       f"{path} is not a text file (byte {error.start} is not UTF-8)"
@@ -119,7 +122,7 @@ def _check(arguments):
       )
       if not arguments.json and not pool.num_evaluated:
         print("judged before; --no-cache judges again", file=sys.stderr)
-  except client.HarnessError as error:
+  except (client.HarnessError, OSError) as error:
     raise BadRequest(f"infrastructure_error: {error}") from None
   if arguments.json:
     print(msgspec.json.encode(evaluation).decode())
@@ -134,6 +137,8 @@ def _check(arguments):
 def _bench(arguments):
   if arguments.count < 1:
     raise BadRequest(f"--count={arguments.count}; at least 1")
+  if arguments.workers is not None and arguments.workers < 1:
+    raise BadRequest(f"--workers={arguments.workers}; at least 1")
   with tqdm.tqdm(total=arguments.count, unit="kernel", file=sys.stderr) as bar:
     try:
       result = bench.run(
@@ -143,7 +148,7 @@ def _bench(arguments):
         lambda _: bar.update(),
         language=arguments.language,
       )
-    except client.HarnessError as error:
+    except (client.HarnessError, OSError) as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
   if not arguments.json:
     print(
@@ -231,18 +236,26 @@ def _audit(arguments):
 
 
 class _Parser(argparse.ArgumentParser):
-  """One line for an error, and the nearest command for a mistyped one."""
+  """One line for an error."""
 
   def error(self, message):
-    words = [a for a in sys.argv[1:] if not a.startswith("-")]
-    commands = ("list", "show", "check", "bench", "timing", "soak", "audit")
-    if words and words[0] not in commands:
-      near = difflib.get_close_matches(words[0], commands, n=1)
-      hint = f" (did you mean `{near[0]}`?)" if near else ""
-      message = (
-        f"no command `{words[0]}`{hint}; there are {', '.join(commands)}"
-      )
     self.exit(BAD_REQUEST, f"{self.prog}: {message}\n")
+
+
+def _check_command(argv):
+  """Names the nearest command for a mistyped one."""
+  words = [a for a in argv if not a.startswith("-")]
+  if words and words[0] not in _COMMANDS:
+    near = difflib.get_close_matches(words[0], _COMMANDS, n=1)
+    hint = f" (did you mean `{near[0]}`?)" if near else ""
+    raise BadRequest(
+      f"no command `{words[0]}`{hint}; there are {', '.join(_COMMANDS)}"
+    )
+
+
+def _terminate(number, frame):
+  """As an exception, so that processes and folders are cleaned up."""
+  raise SystemExit(128 + number)
 
 
 def _add_executor(parser):
@@ -333,15 +346,22 @@ def _parser():
 
 def main(argv: list[str]) -> int:
   """Runs one command; returns the exit status."""
-  arguments = _parser().parse_args(argv)
+  before = signal.signal(signal.SIGTERM, _terminate)
   try:
+    _check_command(argv)
+    arguments = _parser().parse_args(argv)
     return arguments.run(arguments)
+  except KeyboardInterrupt:
+    print("kernels_eval: interrupted", file=sys.stderr)
+    return INTERRUPTED
   except BadRequest as error:
     print(f"kernels_eval: {error}", file=sys.stderr)
     return BAD_REQUEST
   except BrokenPipeError:  # `... | head`
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return OK
+  finally:
+    signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

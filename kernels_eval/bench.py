@@ -1,6 +1,7 @@
 """Throughput of the harness: unique kernels compiled, run and judged."""
 
 import dataclasses
+import statistics
 import time
 
 from kernels_eval import client, problems, verdict_cache
@@ -62,7 +63,7 @@ def run(
     executor=executor,
     cache=verdict_cache.Nothing(),
   ) as pool:
-    num_workers = num_workers or pool.num_workers
+    num_workers = pool.num_workers
     # The first kernels of each judge pay for imports and page faults.
     pool.evaluate(
       [
@@ -75,10 +76,9 @@ def run(
     answers: list[Evaluation] = pool.evaluate(requests, on_result)
     seconds = time.perf_counter() - started
     hello = pool.hello
-  mean = lambda values: sum(values) / len(answers)
-  compile_ms = mean(a.compile_ms for a in answers)
-  run_ms = mean(a.run_ms for a in answers)
-  judge_ms = mean(a.judge_ms for a in answers)
+  compile_ms = statistics.fmean(a.compile_ms for a in answers)
+  run_ms = statistics.fmean(a.run_ms for a in answers)
+  judge_ms = statistics.fmean(a.judge_ms for a in answers)
   busy = (compile_ms + run_ms + judge_ms) / 1000 * count
   return Result(
     num_kernels=count,

@@ -21,7 +21,8 @@ class Prepared:
         exact = problem.expected(case, arrays)
         single = problem.expected(case, arrays, np.float32)
       for name, values in exact.items():
-        if not np.isfinite(values).all():
+        # In float32 too: what is infinite there would make any answer right.
+        if not (np.isfinite(values).all() and np.isfinite(single[name]).all()):
           raise ValueError(
             f"the reference of {problem.name} is not finite: {name}, {case}"
           )

@@ -4,7 +4,6 @@ runs in the sandboxed host's children."""
 import contextlib
 import dataclasses
 import pathlib
-import re
 import shutil
 import tempfile
 import time
@@ -18,6 +17,7 @@ from kernels_eval.candidate import NUMBA, Candidate
 from kernels_eval.cpu import (
   compile_log,
   failures,
+  half_words,
   host_code,
   limits,
   protocol,
@@ -33,7 +33,7 @@ from kernels_eval.launch_plan import CandidateError, Launch
 from kernels_eval.numba import client as numba_client
 from kernels_eval.numba.messages import SOURCE_NAME as NUMBA_SOURCE_NAME
 from kernels_eval.problems import spec
-from kernels_eval.schema import Diagnostic
+from kernels_eval.schema import Diagnostic, Status
 
 NAME = "cpu-fiber"
 
@@ -41,8 +41,8 @@ NAME = "cpu-fiber"
 # bytes for each byte of a buffer or a global variable).
 _RUN_MAPPED_BYTES = 4 * 2**30
 _RECORDS_FACTOR = 40
-_HALF = re.compile("half|bfloat|bf16")
 _SOURCE_NAMES = (translate.SOURCE_NAME, NUMBA_SOURCE_NAME)
+_HALF_DTYPES = ("float16", "bfloat16")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,14 +126,10 @@ class Executor:
     except (numba_client.ServerError, numba_client.UnavailableError) as error:
       raise host_lib.HostError(str(error)) from None
 
-  def new_folder(self) -> pathlib.Path:
-    """A private folder for one evaluation; the caller removes it."""
-    return pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=self._root))
-
   @contextlib.contextmanager
   def folder(self) -> Iterator[pathlib.Path]:
-    """A folder that is removed behind the evaluation."""
-    path = self.new_folder()
+    """A private folder, which is removed behind the evaluation."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=self._root))
     try:
       yield path
     finally:
@@ -193,7 +189,10 @@ class Executor:
     # Non-UTF-8 cannot occur: the text came as str. Lone surrogates can.
     (folder / "unit.cpp").write_text(unit.text, "utf-8", "replace")
     job_limits = self._compile_limits()
-    has_half = _HALF.search(unit.text) is not None
+    tensors = (*problem.inputs, *problem.outputs, *candidate.scratch)
+    has_half = any(t.dtype in _HALF_DTYPES for t in tensors) or (
+      half_words.needed(candidate.source)
+    )
     for command in self._tools.compile_commands("unit.cpp", "unit.o", has_half):
       answer = self._host.command(command, str(folder), job_limits)
       if not answer.ok:
@@ -225,6 +224,7 @@ class Executor:
       max_buffer_bytes=settings.max_buffer_bytes,
       max_shared_bytes=limits.SHARED_BYTES,
     )
+    _check_scratch(run_cases, settings)
     mapping = protocol.Mapping(
       run_cases,
       access_limit=settings.access_limit,
@@ -286,3 +286,19 @@ class Executor:
 def elapsed_ms(since: float) -> float:
   """Milliseconds since a `time.perf_counter()`."""
   return (time.perf_counter() - since) * 1000
+
+
+def _check_scratch(run_cases, settings):
+  """The records of accesses take 30 times the memory of what is touched."""
+  total = sum(
+    b.num_bytes
+    for c in run_cases
+    for b in c.buffers
+    if b.role == protocol.SCRATCH
+  )
+  if total > settings.max_scratch_bytes:
+    raise Stop(
+      Status.CONTRACT_VIOLATION,
+      f"scratch takes {total} bytes over all cases; at most "
+      f"{settings.max_scratch_bytes}",
+    )

@@ -101,6 +101,9 @@ def _make_case(
           num_bytes,
           dtype.item_bytes,
           arrays.get(tensor.name) if role == protocol.INPUT else None,
+          dtype.poison_byte
+          if role == protocol.OUTPUT
+          else protocol.SCRATCH_BYTE,
         )
       )
   keys = [(e.kernel, e.template, e.arguments) for e in entries]

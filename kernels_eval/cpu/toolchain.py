@@ -173,9 +173,16 @@ def _run(command):
   if done.returncode:
     raise ToolchainError(
       f"`{command[0]}` failed while building the CPU executor: "
-      f"{(done.stderr or done.stdout).strip()[:2000]}"
+      f"{_first_line(done.stderr or done.stdout)}"
     )
   return done.stdout.strip()
+
+
+def _first_line(text):
+  """Of what a tool has printed: the first error, or the first line."""
+  lines = [line.strip() for line in text.splitlines() if line.strip()]
+  errors = [line for line in lines if "error" in line.lower()]
+  return (errors or lines or ["it printed nothing"])[0][:400]
 
 
 def _libm(compiler):
@@ -308,7 +315,10 @@ def prepare(compiler_name: str = "g++") -> Toolchain:
     with contextlib.suppress(OSError):  # not ours, or read-only
       os.utime(parts)
   else:
-    parts = _build_into_cache(parts, compiler)
+    try:
+      parts = _build_into_cache(parts, compiler)
+    except OSError as error:
+      raise ToolchainError(f"cannot build the CPU executor: {error}") from None
   compile_step, assemble_step = _steps(compiler)
   return Toolchain(
     compiler,

@@ -88,6 +88,12 @@ def test_a_composed_solution_compiles(executor):
     HEAD + "  float m = -INFINITY, f = FLT_MAX; (void)m; (void)f;\n" + BODY,
     HEAD + "  uint64_t k = UINT64_MAX; int64_t j = INT64_MIN;\n" + BODY,
     HEAD + '  static_assert(std::is_same<int, int>::value, "");\n' + BODY,
+    "#include <limits>\n"
+    + HEAD
+    + '  static_assert(std::numeric_limits<float>::lowest() < 0, "");\n'
+    + '  static_assert(std::numeric_limits<int>::max() == INT_MAX, "");\n'
+    + "  out[0] = std::numeric_limits<float>::infinity();\n"
+    + BODY,
     HEAD + '  if (i == 0) printf("%d\\n", n);\n' + BODY,
     HEAD + "  __half h = __float2half(0.0f); (void)h;\n" + BODY,
   ],

@@ -352,3 +352,22 @@ def test_an_old_compiler_is_refused(tmp_path):
   fake.chmod(0o755)
   with pytest.raises(toolchain.ToolchainError, match="9.4.0 is too old"):
     toolchain.prepare(str(fake))
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_pool_has_workers(count):
+  with pytest.raises(ValueError, match=f"num_workers={count}; at least 1"):
+    client.Pool(num_workers=count)
+
+
+def test_a_judge_that_does_not_answer_is_killed_at_once(pool):
+  """Not asked to end first, which would hold up the others."""
+  restarts = pool.num_restarts
+  thread, answers = _in_thread(pool, [_request("// stopped\n" + BUSY)])
+  assert machine.wait_for(lambda: any(w.job for w in pool._workers), 5)
+  worker = next(w for w in pool._workers if w.job)
+  os.kill(worker.process.pid, signal.SIGSTOP)
+  worker.deadline = time.monotonic()
+  assert machine.wait_for(lambda: pool.num_restarts > restarts, 2.0)
+  thread.join(10)
+  assert [a.status for a in answers] == [Status.TIMEOUT]
