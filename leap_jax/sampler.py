@@ -297,13 +297,8 @@ def make_sampler(
       )
       .compile()
     )
-  for _, turn, batch in jobs:
-    if turn == 0:
-      continue
-    # A turn starts from any bucket of the turn before.
-    for before in shape.buckets(turn - 1):
-      if before < batch:
-        continue
+  for turn in range(1, shape.num_turns):
+    for before, batch in reversed(shape.transitions(turn)):
       on_compile(f"turn {turn + 1}, {before} to {batch} rows")
 
       def run_next(params, state, rows, tokens, lengths, turn=turn):

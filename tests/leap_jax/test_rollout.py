@@ -81,8 +81,7 @@ class Script:
       {
         (t, a, b): self._next(t, a, b)
         for t in range(1, s.num_turns)
-        for a in s.buckets(t - 1)
-        for b in s.buckets(t)
+        for a, b in s.transitions(t)
       },
       {
         (t, b): self._decode(t, b)
