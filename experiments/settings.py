@@ -283,7 +283,6 @@ def validate(config: config_dict.ConfigDict) -> None:
     if wanted is not None:
       raise UsageError(f"config.{key}={settings[key]}: must be {wanted}")
   rollout, learner = config.rollout, config.learner
-  rows = rollout.num_problems * rollout.group_size
   together = (
     (
       config.problems.min_operators <= config.problems.max_operators,
@@ -292,11 +291,6 @@ def validate(config: config_dict.ConfigDict) -> None:
     (
       config.method.f_lo <= config.method.f_hi,
       "config.method.f_lo is above f_hi: the gate would never open",
-    ),
-    (
-      rollout.num_turns == 1 or rollout.row_buckets[-1] >= rows,
-      f"config.rollout.row_buckets ends at {rollout.row_buckets[-1]}; it must "
-      f"hold all {rows} rows (num_problems * group_size)",
     ),
     (
       rollout.max_context_tokens

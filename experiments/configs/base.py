@@ -49,7 +49,7 @@ def get_config() -> config_dict.ConfigDict:
   c.rollout.max_feedback_tokens = 80
   c.rollout.max_new_tokens = 144  # of one turn
   c.rollout.max_context_tokens = 680
-  # Batch sizes of later turns; the last one holds all P * G rows.
+  # Batch sizes of later turns, beside all P * G rows.
   c.rollout.row_buckets = (32, 128)
   # Refill (DAPO's dynamic sampling): while fewer groups than this have an
   # advantage, roll out other problems, at most so many times.

@@ -2,12 +2,13 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 
-from experiments import settings
+from experiments import settings, state
 
 ROOT = pathlib.Path(__file__).parents[2]
 QUICKSTART = "experiments/configs/quickstart.py"
@@ -48,7 +49,6 @@ def parse(*arguments, config=QUICKSTART):
     ("--config.method.gamma=1.5", ["gamma=1.5", "from 0.0 to 1.0"]),
     ("--config.run.save_trajectories=maybe", ["save_trajectories=maybe"]),
     ("--config.rollout.row_buckets=(64,32)", ["row_buckets", "ascending"]),
-    ("--config.rollout.row_buckets=(32,64)", ["row_buckets ends at 64", "128"]),
     ("--config.learner.bucket_tokens=(100,)", ["bucket_tokens ends at 100"]),
     ("--config.rollout=3", ["section"]),
     ("--config.learner.stop_log_ratio=tight", ["stop_log_ratio=tight"]),
@@ -66,6 +66,39 @@ def test_a_mistake_names_the_setting_and_what_is_allowed(argument, words):
   assert "\n" not in text
   for word in words:
     assert word in text
+
+
+def advertised():
+  """Overrides that the README and the configs show."""
+  texts = [ROOT / "README.md", *CONFIGS]
+  found = [
+    flag
+    for path in texts
+    for flag in re.findall(
+      r"--config\.[\w.]+=[\w.()+,-]*\w\)?", path.read_text()
+    )
+  ]
+  return sorted({f for f in found if "config.X.Y" not in f})
+
+
+@pytest.mark.parametrize("flag", advertised())
+def test_what_we_advertise_is_accepted(flag):
+  name, value = flag.removeprefix("--config.").split("=")
+  config, _ = parse(flag)
+  assert str(settings.flat(config)[name]) == value
+
+
+@pytest.mark.parametrize("num_problems", [1, 2, 8, 16, 24])
+@pytest.mark.parametrize("group_size", [2, 8, 16])
+@pytest.mark.parametrize("buckets", ["(32,128)", "(7,)", "(32,256)"])
+def test_any_sizes_of_a_rollout_are_accepted(num_problems, group_size, buckets):
+  # Whatever is accepted here runs: see the batches in test_rollout_shape.py.
+  config, _ = parse(
+    f"--config.rollout.num_problems={num_problems}",
+    f"--config.rollout.group_size={group_size}",
+    f"--config.rollout.row_buckets={buckets}",
+  )
+  assert state.rollout_shape(config).bucket_for(num_problems * group_size)
 
 
 def test_a_missing_config_is_named_with_its_neighbour():
@@ -118,8 +151,6 @@ def test_overrides_and_types():
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
 def test_every_config_is_valid_and_says_how_to_run_it(path):
-  import re
-
   parse(config=str(path.relative_to(ROOT))) if path.stem != "base" else None
   text = path.read_text()
   if path.stem != "base":
