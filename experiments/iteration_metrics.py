@@ -28,14 +28,15 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
   failed_first = ok & ~host.correct[..., 0]
   active = gathered.active[:, None] & failed_first
   in_active = max(int((gathered.active[:, None] & ok).sum()), 1)
-  verdicts = [t.evaluation for x in gathered.trajectories for t in x.turns]
-  submitted = max(len(verdicts), 1)
+  turns = [turn for x in gathered.trajectories for turn in x.turns]
+  submitted = max(len(turns), 1)
   counts = {name: 0 for name in _FAILURES.values()}
-  for verdict in verdicts:
-    if verdict.status in _FAILURES:
-      counts[_FAILURES[verdict.status]] += 1
-  passed = sum(v.passed for v in verdicts)
-  other = len(verdicts) - passed - sum(counts.values())
+  for turn in turns:
+    if turn.evaluation.status in _FAILURES:
+      counts[_FAILURES[turn.evaluation.status]] += 1
+  passed = sum(turn.correct for turn in turns)
+  # Among them a kernel that passes in an answer that was cut.
+  other = len(turns) - passed - sum(counts.values())
   values = {
     "rollout/acc_at_1": (host.correct[..., 0] & ok).sum() / num_ok,
     "rollout/acc_at_last": solved.sum() / num_ok,

@@ -44,7 +44,8 @@ class Turn:
   completion: str
   num_tokens: int
   stop_reason: StopReason
-  evaluation: Evaluation
+  evaluation: Evaluation  # of the text, whole or cut
+  correct: bool  # the kernel passed and the answer is whole
   feedback: str | None  # what the policy was told next, if it was told
 
 

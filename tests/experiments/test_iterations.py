@@ -193,6 +193,20 @@ def test_one_group_with_spread_is_trained_on_with_true_counts(setup, stopping):
   assert not same(new.params, stopping) and int(new.step) == 1
 
 
+@pytest.mark.parametrize("policy", ["params", "stopping"])
+def test_what_counts_as_passed_is_what_is_rewarded(setup, request, policy):
+  # Every kernel passes. `params` never stops, so its answers are all cut.
+  run, made, state, _, _ = setup(
+    lambda r: Status.PASSED, request.getfixturevalue(policy)
+  )
+  _, gathered, values = iterations.iterate(run, made, state, 0)
+  host = gathered.host
+  rewarded = (host.correct & host.executed).sum() / host.executed.sum()
+  assert values["kernels/passed"] == pytest.approx(rewarded)
+  assert values["kernels/other_failure"] == pytest.approx(1 - rewarded)
+  assert values["rollout/truncated_fraction"] == pytest.approx(1 - rewarded)
+
+
 def test_lost_samples_are_no_failures(setup, stopping):
   decide = lambda r: (
     Status.INFRASTRUCTURE_ERROR

@@ -12,7 +12,9 @@ def trajectory(verdict, name, end, num_turns, sample=0):
   class Request:
     id, problem = "0", name
 
-  turn = Turn("x", 3, StopReason.STOP, verdict(Request, Status.PASSED), None)
+  turn = Turn(
+    "x", 3, StopReason.STOP, verdict(Request, Status.PASSED), True, None
+  )
   return Trajectory(client.card(name), 0, sample, (turn,) * num_turns, end)
 
 

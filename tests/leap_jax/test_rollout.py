@@ -161,6 +161,9 @@ def test_rows_are_stored_where_they_belong(play):
   correct = host.correct.reshape(8, 3)
   assert correct[1].tolist() == [False, True, False]
   assert correct[6].tolist() == [False, False, False]
+  for row, trajectory in enumerate(collected.trajectories):
+    told = [turn.correct for turn in trajectory.turns]
+    assert told == correct[row, : len(told)].tolist()
   ends = [t.end_reason for t in collected.trajectories]
   assert ends[1] == EndReason.SOLVED and ends[6] == EndReason.LAST_TURN
 
@@ -247,7 +250,10 @@ def test_a_cut_answer_failed_even_if_its_kernel_passes(play, shape):
   host = jax.device_get(collected.rollouts)
   assert not host.correct.any() and host.ok.all()
   turn = collected.trajectories[0].turns[0]
-  assert turn.stop_reason == StopReason.LENGTH
+  assert turn.stop_reason == StopReason.LENGTH and not turn.correct
+  # What the policy reads agrees with its reward.
+  assert "cut at its token limit" in turn.feedback
+  assert "right" not in turn.feedback
   assert collected.stats.truncated_turns == collected.stats.turns == 24
 
 
