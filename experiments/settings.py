@@ -293,9 +293,11 @@ def validate(config: config_dict.ConfigDict) -> None:
       "config.method.f_lo is above f_hi: the gate would never open",
     ),
     (
+      # Half of an answer's budget, as for every turn (RolloutShape).
       rollout.max_context_tokens
-      > rollout.max_prompt_tokens + 0 * rollout.max_new_tokens,
-      "config.rollout.max_context_tokens leaves no room behind the prompt",
+      >= rollout.max_prompt_tokens + (rollout.max_new_tokens + 1) // 2,
+      f"config.rollout.max_context_tokens={rollout.max_context_tokens} leaves "
+      "no room for an answer behind the longest prompt",
     ),
     (
       learner.bucket_tokens[-1] >= longest_row(config),

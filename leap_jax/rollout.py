@@ -92,7 +92,7 @@ def feedback_context(
     budget: most ids.
 
   Returns:
-    (ids, the verdict as text, whether it was cut).
+    (ids, the text of them, whether it was cut).
   """
   message = prompts.feedback_message(feedback.render(evaluation, stop_reason))
   ids = tokenizer.context(message)
@@ -102,7 +102,8 @@ def feedback_context(
   head, body, tail = end + ids[:1], ids[1:-2], ids[-2:]
   room = budget - len(head) - len(tail)
   kept = feedback.cut(body, room, tokenizer.encode(_CUT_MARKER))
-  return head + kept + tail, message.text, len(kept) < len(body)
+  read = head + kept + tail
+  return read, tokenizer.decode(read), len(kept) < len(body)
 
 
 def _pad(rows, width, dtype=np.int32):
@@ -316,9 +317,10 @@ def _note(live, active):
 
 
 def _next_context(row, shape, tokenizer, stats):
-  """What a row reads next; None if no answer would fit behind it."""
+  """What a row reads next; None if no answer worth a turn fits behind it."""
   last = row.turns[-1]
-  room = shape.max_context_tokens - row.num_tokens - 1
+  taken = row.num_tokens + shape.least_answer_tokens
+  room = shape.max_context_tokens - taken
   budget = min(shape.max_feedback_tokens, room)
   if budget < _LEAST_FEEDBACK_TOKENS:
     row.end = EndReason.CONTEXT_FULL

@@ -46,7 +46,7 @@ class Turn:
   stop_reason: StopReason
   evaluation: Evaluation  # of the text, whole or cut
   correct: bool  # the kernel passed and the answer is whole
-  feedback: str | None  # what the policy was told next, if it was told
+  feedback: str | None  # what the policy read next, if it did; maybe cut
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +113,11 @@ class RolloutShape:
   def num_rows(self) -> int:
     """R = P * G."""
     return self.num_problems * self.group_size
+
+  @property
+  def least_answer_tokens(self) -> int:
+    """Half of a turn's budget: with less room behind it no turn is begun."""
+    return (self.max_new_tokens + 1) // 2
 
   @property
   def segment_tokens(self) -> int:

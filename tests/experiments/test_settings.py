@@ -50,6 +50,10 @@ def parse(*arguments, config=QUICKSTART):
     ("--config.run.save_trajectories=maybe", ["save_trajectories=maybe"]),
     ("--config.rollout.row_buckets=(64,32)", ["row_buckets", "ascending"]),
     ("--config.learner.bucket_tokens=(100,)", ["bucket_tokens ends at 100"]),
+    (
+      "--config.rollout.max_context_tokens=159",
+      ["max_context_tokens=159", "no room for an answer"],
+    ),
     ("--config.rollout=3", ["section"]),
     ("--config.learner.stop_log_ratio=tight", ["stop_log_ratio=tight"]),
     ("--no_such_flag=1", ["no flag --no_such_flag"]),

@@ -8,7 +8,7 @@ import pytest
 
 from kernels_eval import problems
 from kernels_eval.schema import Status
-from leap_jax import buffer, methods, prompts, rollout
+from leap_jax import buffer, feedback, methods, prompts, rollout
 from leap_jax import sampler as sampler_lib
 from leap_jax.types import EndReason, StopReason
 
@@ -252,7 +252,7 @@ def test_a_cut_answer_failed_even_if_its_kernel_passes(play, shape):
   turn = collected.trajectories[0].turns[0]
   assert turn.stop_reason == StopReason.LENGTH and not turn.correct
   # What the policy reads agrees with its reward.
-  assert "cut at its token limit" in turn.feedback
+  assert turn.feedback.startswith("The answer was cut at")
   assert "right" not in turn.feedback
   assert collected.stats.truncated_turns == collected.stats.turns == 24
 
@@ -264,6 +264,67 @@ def test_a_cut_answer_is_closed_before_the_feedback(play, shape, vocabulary):
   first = ids.index(9) + shape.max_new_tokens
   assert ids[first] == vocabulary.stop_tokens[0]
   assert ids[first + 1] == vocabulary.id_of("<|user|>")
+
+
+@pytest.mark.parametrize("spare", range(0, 60, 5))
+def test_a_turn_is_begun_only_with_room_for_an_answer(
+  play, programs, shape, vocabulary, cards, spare
+):
+  prompts_ = rollout.first_prompts(vocabulary, cards[:2])
+  # Behind the longest prompt and a first answer of three tokens.
+  tight = dataclasses.replace(
+    shape, max_context_tokens=max(map(len, prompts_)) + 3 + spare
+  )
+  collected, _, requests = play(ANSWERS, [[BAD] * 3] * 8, shape=tight)
+  host = jax.device_get(collected.rollouts)
+  own, lengths = host.own.reshape(8, 3, -1).sum(-1), host.lengths.reshape(8, 3)
+  for row, trajectory in enumerate(collected.trajectories):
+    before = len(prompts_[row // 4])
+    for t in range(len(trajectory.turns)):
+      context = lengths[row, t] - own[row, t]
+      before += context if t else 0
+      if t:
+        left = tight.max_context_tokens - before
+        assert left >= tight.least_answer_tokens
+      before += own[row, t]
+    if len(trajectory.turns) < 3:
+      # No judge was called for a turn that could hold no answer.
+      assert trajectory.end_reason == EndReason.CONTEXT_FULL
+  assert len(requests) == sum(len(t.turns) for t in collected.trajectories)
+  if spare == 0:
+    assert {len(t.turns) for t in collected.trajectories[:4]} <= {1, 2}
+    assert collected.stats.context_full
+
+
+def test_the_quickstart_never_runs_out_of_context():
+  from experiments import state
+  from experiments.configs import quickstart
+
+  shape = state.rollout_shape(quickstart.get_config())
+  taken = shape.max_prompt_tokens
+  for _ in range(shape.num_turns - 1):
+    taken += shape.max_new_tokens
+    room = shape.max_context_tokens - taken - shape.least_answer_tokens
+    assert room >= shape.max_feedback_tokens
+    taken += shape.max_feedback_tokens
+
+
+@pytest.mark.parametrize("budget", [13, 20, 40])
+@pytest.mark.parametrize("stop_reason", list(StopReason))
+def test_the_feedback_on_record_is_what_was_read(
+  play, shape, vocabulary, verdict, budget, stop_reason
+):
+  class Request:
+    id, problem = "1", "p"
+
+  for message in ("short", "error: x y z " * 200):
+    evaluation = verdict(Request, Status.COMPILE_ERROR, message)
+    ids, text, was_cut = rollout.feedback_context(
+      vocabulary, evaluation, stop_reason, budget
+    )
+    assert text == vocabulary.decode(ids) and len(ids) <= budget
+    whole = prompts.feedback_message(feedback.render(evaluation, stop_reason))
+    assert (text == whole.text) == (not was_cut)
 
 
 def test_a_conversation_that_outgrows_the_context_ends(
