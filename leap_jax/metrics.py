@@ -7,10 +7,12 @@ import json
 import math
 import os
 import pathlib
+import time
 from collections.abc import Mapping
 from typing import Any
 
-import tensorboardX
+from tensorboardX import event_file_writer, summary
+from tensorboardX.proto import event_pb2
 
 # name: (unit, meaning)
 METRICS = {
@@ -109,9 +111,7 @@ class Writer:
     self._path = workdir / "metrics.jsonl"
     _drop_from(self._path, next_step)
     self._file = open(self._path, "a", encoding="utf-8")
-    self._board = tensorboardX.SummaryWriter(
-      str(workdir / "tensorboard"), purge_step=next_step
-    )
+    self._board = _open_board(workdir / "tensorboard", next_step)
 
   def write(self, step: int, values: Mapping[str, Any]) -> None:
     """Writes one line.
@@ -132,12 +132,36 @@ class Writer:
     self._file.flush()
     os.fsync(self._file.fileno())
     for name, value in line.items():
-      self._board.add_scalar(name, value, step)
+      event = event_pb2.Event(step=step, summary=summary.scalar(name, value))
+      event.wall_time = time.time()
+      self._board.write_event(event)
+    self._board.flush()
 
   def close(self) -> None:
     """Flushes and closes."""
-    self._file.close()
-    self._board.close()
+    try:
+      self._file.close()
+    finally:
+      self._board.close()
+
+
+def _open_board(folder, next_step):
+  """An event file that is written at once, in this thread.
+
+  The library's SummaryWriter writes in a thread of its own behind a short
+  queue: on a full disk that thread dies and the next metric waits for ever.
+  """
+  folder.mkdir(exist_ok=True)
+  board = event_file_writer.EventsWriter(
+    str(folder / "events"),
+    # Two starts in one second must not share a file.
+    filename_suffix=f".{os.getpid()}.{next_step}",
+  )
+  # What was written from this step on is hidden: it will be done again.
+  start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+  board.write_event(event_pb2.Event(step=next_step, session_log=start))
+  board.flush()
+  return board
 
 
 def _drop_from(path, next_step):
