@@ -23,7 +23,8 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
   """
   host, stats = gathered.host, gathered.stats
   ok = host.ok
-  num_ok = max(int(ok.sum()), 1)
+  # Without a sample that counts there is no rate (NaN), not a rate of 0.
+  num_ok = ok.sum() if ok.any() else np.nan
   solved = (host.correct & host.executed).any(-1) & ok
   failed_first = ok & ~host.correct[..., 0]
   active = gathered.active[:, None] & failed_first

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
+from kernels_eval.client import HarnessError
 from kernels_eval.schema import Evaluation, ProblemCard, Request
 from leap_jax import buffer as buffer_lib
 from leap_jax import feedback, methods, prompts
@@ -160,6 +161,10 @@ def collect(
 
   Returns:
     The filled buffer, trajectories and costs.
+
+  Raises:
+    PromptTooLong: a problem does not fit.
+    HarnessError: the harness lost every first answer; it judges nothing.
   """
   stats = Stats()
   ids = first_prompts(tokenizer, problems)
@@ -190,6 +195,8 @@ def collect(
       sampler, shape, params, key, state, live, turn, batch, stats
     )
     evaluations = _judge(tokenizer, answers, live, turn, evaluate, stats)
+    if turn == 0:
+      _check_harness(evaluations)
     buffer = _record(
       programs.record_turn[turn, batch],
       buffer,
@@ -271,6 +278,16 @@ def _judge(tokenizer, answers, live, turn, evaluate, stats):
       )
     )
   return evaluations
+
+
+def _check_harness(evaluations):
+  """Stops a run whose harness judges nothing: its numbers would be empty."""
+  if any(evaluation.counts for evaluation in evaluations):
+    return
+  raise HarnessError(
+    f"the harness lost all {len(evaluations)} answers of a batch; the first: "
+    f"{evaluations[0].message}"
+  )
 
 
 def _record(

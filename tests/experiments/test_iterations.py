@@ -2,17 +2,26 @@
 
 import dataclasses
 import pathlib
+import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import gathering, iterations, problem_sets, programs, settings
+from experiments import (
+  gathering,
+  heldout,
+  iterations,
+  problem_sets,
+  programs,
+  settings,
+)
 from experiments.configs import base
-from experiments.state import NonFinite, Run
+from experiments.state import NonFinite, Progress, Run
+from kernels_eval import client
 from kernels_eval.schema import Status
-from leap_jax import batching, compilations, methods, sharding, update
+from leap_jax import batching, compilations, dcp, methods, sharding, update
 
 
 class FakePool:
@@ -191,6 +200,42 @@ def test_one_group_with_spread_is_trained_on_with_true_counts(setup, stopping):
   assert values["update/rows"] == 4
   assert values["update/rows_dropped"] == 4
   assert not same(new.params, stopping) and int(new.step) == 1
+
+
+def test_a_lost_iteration_has_no_accuracy_and_says_why(setup, stopping):
+  # One first answer is judged; then that sample is lost, too.
+  decide = lambda r: (
+    Status.WRONG_ANSWER if place(r) == (0, 0) else Status.INFRASTRUCTURE_ERROR
+  )
+  run, made, state, _, said = setup(decide, stopping)
+  made = dataclasses.replace(
+    made, method=made.method._replace(gate=jax.jit(dcp.open_gate))
+  )
+  written = []
+  writer = types.SimpleNamespace(write=lambda *line: written.append(line))
+  run = dataclasses.replace(run, writer=writer)
+  with run.config.unlocked():
+    run.config.run.num_iterations = 1
+    run.config.run.checkpoint_every = 2
+    run.config.run.save_trajectories = False
+  checkpoints = types.SimpleNamespace(save=lambda *_: None)
+  run = dataclasses.replace(run, checkpoints=checkpoints)
+  iterations.train(run, made, state, None, Progress())
+  ((_, values),) = written
+  assert values["rollout/faults"] == 8
+  for name in ("acc_at_1", "acc_at_last", "turns_per_sample"):
+    assert np.isnan(values[f"rollout/{name}"])
+  assert any("lost 8 of 8 samples" in line for line in said)
+
+
+def test_a_harness_that_judges_nothing_stops_the_run(setup, stopping):
+  run, made, state, _, _ = setup(
+    lambda r: Status.INFRASTRUCTURE_ERROR, stopping
+  )
+  with pytest.raises(client.HarnessError, match="lost all 8 answers"):
+    iterations.iterate(run, made, state, 0)
+  with pytest.raises(client.HarnessError, match="lost all 8 answers"):
+    heldout.evaluate(run, made, state, Progress(), "before")
 
 
 @pytest.mark.parametrize("policy", ["params", "stopping"])

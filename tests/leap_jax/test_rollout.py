@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from kernels_eval import problems
+from kernels_eval import client, problems
 from kernels_eval.schema import Status
 from leap_jax import buffer, feedback, methods, prompts, rollout
 from leap_jax import sampler as sampler_lib
@@ -242,6 +242,15 @@ def test_a_lost_sample_goes_no_further_and_is_marked(play):
   assert collected.trajectories[2].end_reason == EndReason.FAULT
   assert collected.trajectories[5].end_reason == EndReason.FAULT
   assert len(collected.trajectories[5].turns) == 2
+
+
+def test_a_harness_that_judges_nothing_stops_the_rollout(play):
+  with pytest.raises(client.HarnessError, match="all 8 answers.*y\\[0\\] is 1"):
+    play(ANSWERS, [[LOST] * 3] * 8)
+  # One verdict is enough to go on; later turns may lose all of a few rows.
+  collected, _, _ = play(ANSWERS, [[LOST] * 3] * 7 + [[BAD, LOST, LOST]])
+  host = jax.device_get(collected.rollouts)
+  assert not host.ok.any()
 
 
 def test_a_cut_answer_failed_even_if_its_kernel_passes(play, shape):
