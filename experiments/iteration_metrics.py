@@ -64,6 +64,7 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
     "kernels/other_failure": other / submitted,
     "update/rows": batch.num_rows,
     "update/rows_dropped": batch.num_dropped,
+    "update/samples": batch.num_samples,
     "update/tokens": batch.num_tokens,
     "update/padding": 1.0
     - sum(_real_tokens(b) for b in batch.buckets) / max(batch.padded_tokens, 1),

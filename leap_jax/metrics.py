@@ -65,6 +65,10 @@ METRICS = {
   "update/log_ratio_max": ("nats", "maximum of the same"),
   "update/rows": ("rows", "trajectories with an advantage"),
   "update/rows_dropped": ("rows", "trajectories without one"),
+  "update/samples": (
+    "turns",
+    "with an advantage: what the loss is divided by (losses.NORMALIZATIONS)",
+  ),
   "update/tokens": ("tokens", "own tokens with weight"),
   "update/padding": ("fraction", "computed tokens that are padding"),
   "update/skipped": ("updates", "1 if there was nothing to learn from"),

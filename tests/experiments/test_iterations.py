@@ -199,6 +199,8 @@ def test_one_group_with_spread_is_trained_on_with_true_counts(setup, stopping):
   assert gathered.has_spread.tolist() == [True, False]
   assert values["update/rows"] == 4
   assert values["update/rows_dropped"] == 4
+  counted = (gathered.advantages != 0).sum()
+  assert 4 <= values["update/samples"] == counted
   assert not same(new.params, stopping) and int(new.step) == 1
 
 

@@ -87,6 +87,33 @@ def test_weights_follow_the_named_normalization():
     assert (row.weights[~row.own] == 0).all()
 
 
+@pytest.mark.parametrize("name", losses.NORMALIZATIONS)
+@pytest.mark.parametrize("num_zero", [0, 1, 2])
+def test_the_denominator_counts_turns_with_an_advantage(name, num_zero):
+  advantages = ADVANTAGES.copy()
+  for place in [(0, 1, 0), (0, 0, 0)][:num_zero]:
+    advantages[place] = 0
+  rollouts = small_rollouts()
+  batch = batching.make_batch(
+    rollouts,
+    advantages,
+    SPECS,
+    normalization=losses.NORMALIZATIONS[name],
+    max_new_tokens=4,
+  )
+  # Sample 2 is lost whatever its advantage.
+  assert batch.num_samples == 3 - num_zero
+  weights = sum(b.weights.sum() for b in batch.buckets)
+  tokens = {0: 6, 1: 5, 2: 3}[num_zero]
+  assert batch.num_tokens == tokens
+  expected = {
+    "token_mean": 1.0,
+    "sequence_mean": 1.0,
+    "constant_length": tokens / (4 * batch.num_samples),
+  }
+  np.testing.assert_allclose(weights, expected[name], rtol=1e-6)
+
+
 def test_lost_samples_and_rows_without_advantage_are_dropped():
   rows, num_dropped = rows_of(ADVANTAGES)
   assert len(rows) == 2 and num_dropped == 1  # sample 2 is lost
