@@ -48,7 +48,7 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
     "rollout/recovery_rate": (solved & active).sum() / active.sum()
     if active.any()
     else np.nan,
-    "rollout/turns_per_sample": host.executed.sum() / num_ok,
+    "rollout/turns_per_sample": (host.executed & ok[..., None]).sum() / num_ok,
     "rollout/spread_groups": gathered.has_spread.sum(),
     "rollout/refill_rounds": gathered.num_rounds,
     "rollout/refilled_groups": gathered.num_replaced,
@@ -66,8 +66,7 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
     "update/rows_dropped": batch.num_dropped,
     "update/samples": batch.num_samples,
     "update/tokens": batch.num_tokens,
-    "update/padding": 1.0
-    - sum(_real_tokens(b) for b in batch.buckets) / max(batch.padded_tokens, 1),
+    "update/padding": 1.0 - batch.real_tokens / max(batch.padded_tokens, 1),
     "update/skipped": float(batch.is_empty),
     "seconds/sample": stats.sample_seconds,
     "seconds/harness": stats.harness_seconds,
@@ -85,8 +84,3 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
       "update/log_ratio_max": first["log_ratio_max"],
     }
   return values
-
-
-def _real_tokens(bucket):
-  """Tokens of rows, padding left out (id 0 is the padding)."""
-  return int((np.asarray(bucket.tokens) != 0).sum())

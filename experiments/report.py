@@ -88,7 +88,7 @@ def table(result: dict[str, Any]) -> str:
     f"{run['iterations']} iterations; DCP gave debugging turns to "
     f"{100 * run['activation']:.0f} % of the groups",
     f"{run['harness_calls']} kernels submitted, {run['kernels_judged']} "
-    f"different ones compiled, run and judged; {run['tokens']} tokens sampled",
+    f"different ones judged; {run['tokens']} tokens sampled",
     f"seconds: {seconds}; {run['seconds_total']:.0f} in all",
   ]
   return "\n".join(lines)

@@ -126,7 +126,7 @@ class Pool:
     self._cache: collections.OrderedDict[bytes, Evaluation] = (
       collections.OrderedDict()
     )
-    self.num_evaluated = 0  # really compiled and run, cache hits not counted
+    self.num_evaluated = 0  # different texts given to a judge, faults too
     self.num_restarts = 0
     self._num_failed_starts = 0
     atexit.register(self.close)

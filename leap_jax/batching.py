@@ -45,6 +45,7 @@ class PackedBatch:
   num_dropped: int  # executed rows with no advantage
   num_samples: int  # turns with an advantage: what the normalization counts
   num_tokens: int  # own tokens with weight
+  real_tokens: int  # computed tokens of rows, by their lengths
   padded_tokens: int  # computed tokens, padding included
 
   @property
@@ -214,5 +215,6 @@ def make_batch(
     num_dropped,
     int((_turn_advantages(rollouts, advantages) != 0).sum()),
     int(sum((row.weights > 0).sum() for row in rows)),
+    sum(len(row.tokens) for row in rows),
     padded,
   )

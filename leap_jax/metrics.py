@@ -27,7 +27,10 @@ METRICS = {
     "fraction",
     "failed first turns of active groups that a later turn solved",
   ),
-  "rollout/turns_per_sample": ("turns", "turns that ran, for each sample"),
+  "rollout/turns_per_sample": (
+    "turns",
+    "turns that ran, for each sample that was not lost",
+  ),
   "rollout/spread_groups": ("groups", "groups with a non-zero advantage"),
   "rollout/refill_rounds": ("rounds", "extra rollouts for want of spread"),
   "rollout/refilled_groups": ("groups", "groups that a refill replaced"),
@@ -38,7 +41,11 @@ METRICS = {
   "rollout/tokens": ("tokens", "sampled by the policy"),
   "rollout/useful_slots": ("fraction", "decoding slots that gave a token"),
   "kernels/submitted": ("candidates", "turns sent to the harness"),
-  "kernels/judged": ("candidates", "compiled and run; repeats are not"),
+  "kernels/judged": (
+    "candidates",
+    "different texts given to a judge, whatever its verdict; a repeat is "
+    "answered from memory",
+  ),
   "kernels/passed": (
     "fraction",
     "of submitted candidates; not in an answer that was cut",
@@ -59,10 +66,14 @@ METRICS = {
   "update/kl": ("nats", "k3 estimate from the sampling policy, per token"),
   "update/log_ratio_mean": (
     "nats",
-    "|trainer - sampler| log-probability, first update of the iteration",
+    "|trainer - sampler| log-probability, first update of the iteration; "
+    "tokens with weight",
   ),
   "update/log_ratio_p95": ("nats", "95th percentile of the same"),
-  "update/log_ratio_max": ("nats", "maximum of the same"),
+  "update/log_ratio_max": (
+    "nats",
+    "maximum of the same over all own tokens of the rows, with weight or not",
+  ),
   "update/rows": ("rows", "trajectories with an advantage"),
   "update/rows_dropped": ("rows", "trajectories without one"),
   "update/samples": (

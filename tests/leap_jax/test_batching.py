@@ -114,6 +114,23 @@ def test_the_denominator_counts_turns_with_an_advantage(name, num_zero):
   np.testing.assert_allclose(weights, expected[name], rtol=1e-6)
 
 
+@pytest.mark.parametrize("padding_id", [0, 11, 22])
+def test_real_tokens_are_told_by_length_and_not_by_id(padding_id):
+  # The policy may sample the id of the padding.
+  rollouts = small_rollouts()
+  tokens = rollouts.tokens
+  rollouts = rollouts._replace(tokens=np.where(tokens == padding_id, 0, tokens))
+  batch = batching.make_batch(
+    rollouts,
+    ADVANTAGES,
+    SPECS,
+    normalization=losses.constant_length,
+    max_new_tokens=4,
+  )
+  # Rows of 4 and 7 tokens in micro-batches of 3 x 4 and 2 x 8.
+  assert batch.real_tokens == 11 and batch.padded_tokens == 12 + 16
+
+
 def test_lost_samples_and_rows_without_advantage_are_dropped():
   rows, num_dropped = rows_of(ADVANTAGES)
   assert len(rows) == 2 and num_dropped == 1  # sample 2 is lost

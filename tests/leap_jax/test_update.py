@@ -98,6 +98,21 @@ def test_at_the_samplers_parameters_nothing_is_clipped(model, params):
   assert sums.num_tokens == sum(row.own.sum() for row in rows)
 
 
+def test_what_the_log_ratio_metrics_look_at(model, params):
+  # One own token without weight is off by 3 nats, one with weight by 1.
+  (row,) = random_rows(model, params, (10,))
+  first, last = np.flatnonzero(row.own)[[0, -1]]
+  row.weights[first] = 0
+  row.behavior_logprobs[first] -= 3.0
+  row.behavior_logprobs[last] -= 1.0
+  _, sums = gradient(model, params, [row], (batching.BucketSpec(16, 1),))
+  # Mean and percentile: tokens with weight. Maximum: all own tokens.
+  assert sums.num_tokens == row.own.sum() - 1
+  np.testing.assert_allclose(sums.abs_log_ratio, 1.0, atol=1e-3)
+  assert sums.log_ratio_histogram.sum() == sums.num_tokens
+  np.testing.assert_allclose(sums.max_log_ratio, 3.0, atol=1e-3)
+
+
 def test_environment_tokens_have_exactly_no_gradient(model, params):
   # Tokens outside of the mask are no targets: what the row holds for them
   # (another id at the end, NaN log-probabilities) changes nothing.
