@@ -31,6 +31,7 @@ EXTRAS = {
     "hypothesis>=6.100",
     "pytest>=8.3",
     "ruff>=0.15",
+    "setuptools>=69",
   ],
 }
 
@@ -48,8 +49,8 @@ setup(
       "cpu/native/runtime/*",
       "problems/cuda/*.cu",
     ],
-    "leap_jax": ["data/*", "templates/*.txt"],
-    "experiments": ["results/**/*.json"],
+    "leap_jax": ["data/tiny/*", "templates/*.txt"],
+    "experiments": ["results/**/*.json", "results/**/*.jsonl.gz"],
   },
   python_requires=">=3.11",
   install_requires=BASE,
