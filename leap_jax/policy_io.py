@@ -1,6 +1,6 @@
 """A policy as a folder: sizes, vocabulary, weights.
 
-policy.json          ModelConfig
+policy.json          ModelConfig, but for how it is executed
 tokenizer.json       vocabulary
 weights.safetensors  parameters, named by their path, as float16 or float32
 """
@@ -24,6 +24,9 @@ SHIPPED = pathlib.Path(__file__).parent / "data" / "tiny"
 
 _SETTINGS, _VOCABULARY = "policy.json", "tokenizer.json"
 _WEIGHTS = "weights.safetensors"
+# Fields of ModelConfig that are a choice of each run and no property of the
+# weights. Older folders hold them; what they say is ignored.
+_EXECUTION = ("remat",)
 
 
 class PolicyError(Exception):
@@ -35,6 +38,10 @@ def _flatten(params):
     "/".join(key.key for key in path): leaf
     for path, leaf in jax.tree_util.tree_leaves_with_path(params)
   }
+
+
+def _without_execution(settings):
+  return {k: v for k, v in settings.items() if k not in _EXECUTION}
 
 
 def save(
@@ -54,7 +61,8 @@ def save(
     dtype: np.float32, or np.float16 for half the bytes.
   """
   folder.mkdir(parents=True, exist_ok=True)
-  settings = json.dumps(dataclasses.asdict(config), indent=2)
+  sizes = _without_execution(dataclasses.asdict(config))
+  settings = json.dumps(sizes, indent=2)
   (folder / _SETTINGS).write_text(settings + "\n")
   tokenizer.save(folder / _VOCABULARY)
   arrays = {
@@ -67,7 +75,7 @@ def save(
 def load(
   folder: pathlib.Path,
 ) -> tuple[transformer.ModelConfig, Any, tokenizer_lib.Tokenizer]:
-  """Reads a policy; parameters are float32.
+  """Reads a policy; parameters are float32, `remat` is the default.
 
   Raises:
     PolicyError: a file is missing or damaged, or a shape is not the model's.
@@ -77,7 +85,7 @@ def load(
       raise PolicyError(f"no policy in {folder}: {name} is missing")
   try:
     settings = json.loads((folder / _SETTINGS).read_text())
-    config = transformer.ModelConfig(**settings)
+    config = transformer.ModelConfig(**_without_execution(settings))
     arrays = safetensors.numpy.load_file(str(folder / _WEIGHTS))
     tokenizer = tokenizer_lib.load(folder / _VOCABULARY)
   except (

@@ -20,7 +20,8 @@ def get_config() -> config_dict.ConfigDict:
   c.policy.source = "shipped"
   c.policy.size = "tiny"  # of a random policy: a key of transformer.SIZES
   c.policy.vocab_size = 640  # of a random policy's tokenizer
-  c.policy.remat = "none"  # what the backward pass keeps: "none", "block"
+  # Of any policy: "block" computes each block again in the backward pass.
+  c.policy.remat = "none"
 
   c.problems = config_dict.ConfigDict()
   # Composed problems: chains of operators (kernels_eval/problems/composer.py).

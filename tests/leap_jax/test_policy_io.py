@@ -1,5 +1,6 @@
 """Policies as folders."""
 
+import dataclasses
 import json
 
 import jax
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from leap_jax import policy_io
+from leap_jax.models import transformer
 
 
 @pytest.fixture
@@ -21,6 +23,21 @@ def test_a_policy_comes_back(folder, model, params, vocabulary):
   for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(params), strict=True):
     np.testing.assert_array_equal(a, b)
   assert tokenizer.encode("if (i < n)") == vocabulary.encode("if (i < n)")
+
+
+@pytest.mark.parametrize("remat", transformer.REMAT)
+def test_how_a_policy_is_executed_is_not_part_of_it(
+  tmp_path, model, params, vocabulary, remat
+):
+  chosen = dataclasses.replace(model, remat=remat)
+  policy_io.save(tmp_path, chosen, params, vocabulary, np.float32)
+  path = tmp_path / "policy.json"
+  settings = json.loads(path.read_text())
+  assert "remat" not in settings
+  # A folder from before says it, and it does not matter.
+  for older in ({}, {"remat": remat}, {"remat": "a choice of long ago"}):
+    path.write_text(json.dumps({**settings, **older}))
+    assert policy_io.load(tmp_path)[0] == model
 
 
 def test_half_precision_rounds_and_loads_as_float32(
