@@ -14,6 +14,8 @@ from typing import Any
 from tensorboardX import event_file_writer, summary
 from tensorboardX.proto import event_pb2
 
+from leap_jax import files
+
 # name: (unit, meaning)
 METRICS = {
   "rollout/acc_at_1": ("fraction", "samples solved in the first turn"),
@@ -190,9 +192,8 @@ def _drop_from(path, next_step):
       continue  # half a line: the run was killed while writing it
     if record["step"] < next_step:
       kept.append(line)
-  temporary = path.with_suffix(".tmp")
-  temporary.write_text("".join(line + "\n" for line in kept), "utf-8")
-  os.replace(temporary, path)
+  text = "".join(line + "\n" for line in kept)
+  files.write_whole(path.parent, {path.name: text.encode()})
 
 
 def read(path: pathlib.Path) -> list[dict[str, float]]:

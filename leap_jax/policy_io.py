@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import safetensors
 import safetensors.numpy
 
+from leap_jax import files
 from leap_jax import tokenizer as tokenizer_lib
 from leap_jax.models import transformer
 
@@ -51,7 +51,7 @@ def save(
   tokenizer: tokenizer_lib.Tokenizer,
   dtype: type,
 ) -> None:
-  """Writes a policy.
+  """Writes a policy; one that stood there is replaced as a whole.
 
   Args:
     folder: made if it does not exist.
@@ -63,13 +63,18 @@ def save(
   folder.mkdir(parents=True, exist_ok=True)
   sizes = _without_execution(dataclasses.asdict(config))
   settings = json.dumps(sizes, indent=2)
-  (folder / _SETTINGS).write_text(settings + "\n")
-  tokenizer.save(folder / _VOCABULARY)
   arrays = {
     name: np.asarray(jax.device_get(leaf)).astype(dtype)
     for name, leaf in _flatten(params).items()
   }
-  (folder / _WEIGHTS).write_bytes(safetensors.numpy.save(arrays))
+  files.write_whole(
+    folder,
+    {
+      _WEIGHTS: safetensors.numpy.save(arrays),
+      _VOCABULARY: tokenizer.to_json(),
+      _SETTINGS: (settings + "\n").encode(),
+    },
+  )
 
 
 def load(
@@ -88,13 +93,6 @@ def load(
     config = transformer.ModelConfig(**_without_execution(settings))
     arrays = safetensors.numpy.load_file(str(folder / _WEIGHTS))
     tokenizer = tokenizer_lib.load(folder / _VOCABULARY)
-  except (
-    ValueError,
-    TypeError,
-    OSError,
-    safetensors.SafetensorError,
-  ) as error:
-    raise PolicyError(f"damaged policy in {folder}: {error}") from None
   except Exception as error:  # the tokenizers library raises bare Exception
     raise PolicyError(f"damaged policy in {folder}: {error}") from None
   wanted = jax.eval_shape(

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 # A module may import its own layer and those above it in this list.
 LAYERS = (
-  ("kernels_eval.schema", "leap_jax.types"),
+  ("kernels_eval.schema", "leap_jax.files", "leap_jax.types"),
   (
     "leap_jax.advantages",
     "leap_jax.compilations",
