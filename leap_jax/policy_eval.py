@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels_eval.schema import ProblemCard
 from leap_jax import buffer as buffer_lib
-from leap_jax import methods, rollout
+from leap_jax import dcp, rollout
 from leap_jax.sampler import Sampler
 from leap_jax.tokenizer import Tokenizer
 from leap_jax.types import EndReason, RolloutShape, Trajectory
@@ -146,6 +146,8 @@ def evaluate_policy(
   p = shape.num_problems
   trajectories: list[Trajectory] = []
   totals = rollout.Stats()
+  # Whatever the method. The same function each time: compiled once.
+  open_gate = jax.jit(dcp.open_gate)
   for start in range(0, len(problems), p):
     batch = list(problems[start : start + p])
     fill = [problems[i % len(problems)] for i in range(p - len(batch))]
@@ -158,7 +160,7 @@ def evaluate_policy(
       jax.random.fold_in(key, start // p),
       batch + fill,
       evaluate,
-      methods.OPEN_GATE,
+      open_gate,
     )
     trajectories += collected.trajectories[: len(batch) * shape.group_size]
     for field in dataclasses.fields(totals):

@@ -9,6 +9,8 @@ import sys
 import pytest
 
 from experiments import settings, state
+from leap_jax import choices, losses, methods
+from leap_jax.models import transformer
 
 ROOT = pathlib.Path(__file__).parents[2]
 QUICKSTART = "experiments/configs/quickstart.py"
@@ -190,6 +192,50 @@ def test_the_program_exits_with_one_line(tmp_path, arguments, code, words):
   last = done.stderr.strip().splitlines()[-1]
   assert last.startswith("experiments.run: ") and words in last
   assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+  "table,names",
+  [
+    (transformer.SIZES, choices.SIZES),
+    (transformer.REMAT, choices.REMAT),
+    (methods.METHODS, choices.METHODS),
+    (losses.NORMALIZATIONS, choices.NORMALIZATIONS),
+  ],
+)
+def test_choices_are_the_keys_of_their_tables(table, names):
+  assert tuple(table) == names
+
+
+_MISTAKE = """
+import sys
+from experiments import run
+code = run.main(["run", *sys.argv[1:]])
+print(code, [m for m in ("jax", "flax", "orbax", "optax") if m in sys.modules])
+"""
+
+
+@pytest.mark.parametrize(
+  "argument",
+  [
+    "--config.learner.learning_rat=1e-5",
+    "--config.method.name=leep",
+    "--config.policy.size=huge",
+    "--config.rollout.group_size=8.5",
+    "--config.method.f_lo=0.95",
+    "--no_such_flag=1",
+    "--help",
+  ],
+)
+def test_a_mistake_is_answered_before_jax_is_loaded(argument):
+  done = subprocess.run(
+    [sys.executable, "-c", _MISTAKE, f"--config={QUICKSTART}", argument],
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+  )
+  code = 0 if argument == "--help" else 2
+  assert done.stdout.splitlines()[-1] == f"{code} []", done.stderr
 
 
 def test_help_shows_every_setting():

@@ -8,9 +8,11 @@ import pytest
 
 from kernels_eval import client, problems
 from kernels_eval.schema import Status
-from leap_jax import buffer, feedback, methods, prompts, rollout
+from leap_jax import buffer, dcp, feedback, methods, prompts, rollout
 from leap_jax import sampler as sampler_lib
 from leap_jax.types import EndReason, StopReason
+
+OPEN_GATE = jax.jit(dcp.open_gate)
 
 
 class Script:
@@ -98,9 +100,7 @@ def play(programs, shape, vocabulary, cards, verdict):
   `statuses[row][turn]` is the harness's answer.
   """
 
-  def run(
-    answers, statuses, gate=methods.OPEN_GATE, shape=shape, programs=programs
-  ):
+  def run(answers, statuses, gate=OPEN_GATE, shape=shape, programs=programs):
     script = Script(shape, vocabulary, answers)
     requests = []
 
