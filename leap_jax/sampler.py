@@ -14,6 +14,7 @@ under the temperature-scaled softmax over the whole vocabulary.
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -101,6 +102,8 @@ def next_turn(
   Returns:
     SamplerState of B rows.
   """
+  chex.assert_shape(tokens, (rows.shape[0], shape.max_feedback_tokens))
+  chex.assert_equal_shape((rows, lengths))
   old = state.caches[0].keys.shape[1]
   room = shape.context_tokens(turn) + 1
   # Reading pads to the full feedback width, which may reach past the room.
@@ -170,6 +173,7 @@ def decode(
     Completions and the state behind them.
   """
   batch, room = alive.shape[0], state.caches[0].keys.shape[1]
+  chex.assert_shape((rows, alive, state.lengths), (batch,))
   most = shape.max_new_tokens
   full = jnp.minimum(state.lengths + most, room - 1)
   keys = row_keys(key, rows, shape.group_size, turn)

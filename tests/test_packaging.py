@@ -1,6 +1,8 @@
 """What an installed copy holds, by setuptools' own account."""
 
+import ast
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +32,27 @@ for _, folder, _, names in build.data_files:
 for package, module, path in build.find_all_modules():
   print(pathlib.PurePath(path).as_posix())
 """
+
+
+def test_every_base_dependency_is_used():
+  tree = ast.parse((ROOT / "setup.py").read_text())
+  (base,) = (
+    ast.literal_eval(node.value)
+    for node in tree.body
+    if isinstance(node, ast.Assign) and node.targets[0].id == "BASE"
+  )
+  imported = set()
+  for package in PACKAGES:
+    for path in (ROOT / package).rglob("*.py"):
+      for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+          imported |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+          imported.add(node.module.split(".")[0])
+  modules = {"absl-py": "absl", "orbax-checkpoint": "orbax"}
+  for requirement in base:
+    name = re.match(r"[\w-]+", requirement)[0]
+    assert modules.get(name, name.replace("-", "_")) in imported, name
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import chex
 import jax
 import numpy as np
 import pytest
@@ -20,8 +21,7 @@ def folder(tmp_path, model, params, vocabulary):
 def test_a_policy_comes_back(folder, model, params, vocabulary):
   config, got, tokenizer = policy_io.load(folder)
   assert config == model
-  for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(params), strict=True):
-    np.testing.assert_array_equal(a, b)
+  chex.assert_trees_all_equal(got, params)
   assert tokenizer.encode("if (i < n)") == vocabulary.encode("if (i < n)")
 
 
@@ -45,9 +45,8 @@ def test_half_precision_rounds_and_loads_as_float32(
 ):
   policy_io.save(tmp_path, model, params, vocabulary, np.float16)
   _, got, _ = policy_io.load(tmp_path)
-  for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(params), strict=True):
-    assert a.dtype == np.float32
-    np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
+  chex.assert_trees_all_equal_dtypes(got, params)
+  chex.assert_trees_all_close(got, params, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -67,8 +68,7 @@ def gradient(model, params, rows, specs, loss_fn=POLICY_LOSS):
 
 
 def assert_same(a, b, atol=1e-6):
-  for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
-    np.testing.assert_allclose(x, y, atol=atol)
+  chex.assert_trees_all_close(a, b, atol=atol, rtol=0)
 
 
 LENGTHS = (5, 9, 12, 3, 16, 7, 11, 4)
@@ -163,6 +163,22 @@ def test_update_compiles_once_and_donates(model, params):
       assert bool(values["finite"]) and bool(values["changed"])
   assert compiled.count == 0
   assert int(state.step) == 3
+
+
+def test_any_number_of_rows_is_traced_once(model, params):
+  specs = (batching.BucketSpec(8, 3), batching.BucketSpec(16, 2))
+  chex.clear_trace_counter()
+
+  @jax.jit
+  @chex.assert_max_traces(n=1)
+  def run(params, buckets):
+    return update.accumulate(model, POLICY_LOSS, params, buckets)
+
+  for count in (0, 1, 5, 8):
+    rows = random_rows(model, params, LENGTHS[:count])
+    buckets, _ = batching.pack_rows(rows, specs, 16)
+    _, sums = run(params, buckets)
+    assert sums.num_tokens == sum(row.own.sum() for row in rows)
 
 
 def test_a_gradient_that_is_not_finite_leaves_the_state(model, params):
