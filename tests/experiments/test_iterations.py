@@ -137,6 +137,7 @@ def same(a, b):
   )
 
 
+@pytest.mark.covers("P11")
 def test_without_spread_the_update_is_skipped(setup, stopping):
   run, made, state, pool, _ = setup(all_wrong, stopping)
   new, gathered, values = iterations.iterate(run, made, state, 0)
@@ -147,6 +148,7 @@ def test_without_spread_the_update_is_skipped(setup, stopping):
   assert len(pool.batches) == 1  # hopeless groups get no debugging turns
 
 
+@pytest.mark.covers("P11")
 def test_refilling_ends_after_its_rounds(setup, stopping):
   run, made, state, pool, _ = setup(
     all_wrong, stopping, max_refill_rounds=2, min_spread_groups=1
@@ -158,6 +160,7 @@ def test_refilling_ends_after_its_rounds(setup, stopping):
   assert values["update/skipped"] == 1
 
 
+@pytest.mark.covers("P11")
 def test_refilling_replaces_groups_without_spread(setup, stopping):
   # First round: all wrong. Second: problem 0 has one success.
   round_of = {"n": -1}
@@ -190,6 +193,7 @@ def test_refilling_replaces_groups_without_spread(setup, stopping):
     pytest.fail("no answer of row 1 stopped; the fixture is too weak")
 
 
+@pytest.mark.covers("P11")
 def test_one_group_with_spread_is_trained_on_with_true_counts(setup, stopping):
   decide = lambda r: (
     Status.PASSED if place(r)[0] in (0, 1) else Status.WRONG_ANSWER
@@ -230,6 +234,7 @@ def test_a_lost_iteration_has_no_accuracy_and_says_why(setup, stopping):
   assert any("lost 8 of 8 samples" in line for line in said)
 
 
+@pytest.mark.covers("P22")
 def test_a_harness_that_judges_nothing_stops_the_run(setup, stopping):
   run, made, state, _, _ = setup(
     lambda r: Status.INFRASTRUCTURE_ERROR, stopping
@@ -254,6 +259,7 @@ def test_what_counts_as_passed_is_what_is_rewarded(setup, request, policy):
   assert values["rollout/truncated_fraction"] == pytest.approx(1 - rewarded)
 
 
+@pytest.mark.covers("P22")
 def test_lost_samples_are_no_failures(setup, stopping):
   decide = lambda r: (
     Status.INFRASTRUCTURE_ERROR
@@ -305,6 +311,7 @@ def test_numbers_that_are_not_finite_stop_the_run(setup, stopping):
     iterations.gather = original
 
 
+@pytest.mark.covers("P03")
 def test_a_gap_between_sampler_and_trainer_is_told(setup, stopping):
   decide = lambda r: Status.PASSED if place(r)[0] == 0 else Status.WRONG_ANSWER
   run, made, state, _, said = setup(decide, stopping)
@@ -322,6 +329,7 @@ def test_a_gap_between_sampler_and_trainer_is_told(setup, stopping):
 
 
 @pytest.mark.parametrize("policy", ["skip", "refuse"])
+@pytest.mark.covers("P10")
 def test_prompts_that_do_not_fit_are_skipped_or_refused(
   vocabulary, shape, policy
 ):

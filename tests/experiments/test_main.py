@@ -79,6 +79,7 @@ def test_every_policy_is_executed_as_the_config_says(tmp_path, source, remat):
   assert params["embedding"]["embedding"].shape[0] == model.vocab_size
 
 
+@pytest.mark.covers("P22")
 def test_a_machine_without_a_compiler_says_so_once(
   monkeypatch, tmp_path, capsys
 ):

@@ -65,6 +65,7 @@ def parse(*arguments, config=QUICKSTART):
     ("--config.method.f_lo=0.95", ["f_lo is above f_hi"]),
   ],
 )
+@pytest.mark.covers("P16")
 def test_a_mistake_names_the_setting_and_what_is_allowed(argument, words):
   with pytest.raises(settings.UsageError) as error:
     parse(argument)
@@ -122,6 +123,7 @@ def test_a_missing_config_is_named_with_its_neighbour():
     ('c.rollout.group_size = "eight"', "eight"),
   ],
 )
+@pytest.mark.covers("P16")
 def test_a_mistake_in_a_file_is_found_too(tmp_path, body, words):
   path = tmp_path / "mine.py"
   path.write_text(
@@ -133,6 +135,7 @@ def test_a_mistake_in_a_file_is_found_too(tmp_path, body, words):
   assert "\n" not in str(error.value)
 
 
+@pytest.mark.covers("P16")
 def test_an_unset_number_takes_a_number():
   config, _ = parse()
   assert config.learner.stop_log_ratio is None
@@ -227,6 +230,7 @@ print(code, [m for m in ("jax", "flax", "orbax", "optax") if m in sys.modules])
     "--help",
   ],
 )
+@pytest.mark.covers("P16")
 def test_a_mistake_is_answered_before_jax_is_loaded(argument):
   done = subprocess.run(
     [sys.executable, "-c", _MISTAKE, f"--config={QUICKSTART}", argument],

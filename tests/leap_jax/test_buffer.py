@@ -41,6 +41,7 @@ def test_context_and_completion_stand_one_behind_the_other(programs, shape):
   assert got.executed[..., 0].all() and not got.executed[..., 1:].any()
 
 
+@pytest.mark.covers("P09")
 def test_the_end_token_counts_when_it_is_also_the_padding(programs, shape):
   # Ids 5, 6, 0, 0, 0 of true length 3, where 0 both ends and pads.
   completions = np.zeros((8, shape.max_new_tokens), np.int32)

@@ -95,6 +95,7 @@ def test_a_wrong_answer_names_the_place(verdict):
   assert "some elements" in text and "n=5" in text
 
 
+@pytest.mark.covers("P10")
 def test_cut_keeps_head_and_tail():
   ids = list(range(100))
   got = feedback.cut(ids, 11, [-1, -2, -3])
@@ -105,6 +106,7 @@ def test_cut_keeps_head_and_tail():
 
 
 @pytest.mark.parametrize("stop_reason", list(StopReason))
+@pytest.mark.covers("P10")
 def test_long_feedback_keeps_its_frame(vocabulary, verdict, stop_reason):
   class Request:
     id, problem = "1", "p"

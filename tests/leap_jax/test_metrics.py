@@ -77,6 +77,7 @@ except OSError as error:
 
 
 @pytest.mark.parametrize("which", ["both", "tensorboard"])
+@pytest.mark.covers("P15")
 def test_a_full_disk_is_an_error_and_no_hang(tmp_path, which):
   done = subprocess.run(
     [sys.executable, "-c", FULL_DISK, str(tmp_path), which],

@@ -168,6 +168,7 @@ def test_rows_are_stored_where_they_belong(play):
   assert ends[1] == EndReason.SOLVED and ends[6] == EndReason.LAST_TURN
 
 
+@pytest.mark.covers("P06")
 def test_training_ids_are_exactly_what_the_sampler_saw(play):
   # Prompt, answer, feedback, answer ...: the concatenated segments are the
   # ids of the conversation, turn after turn an extension of the last.
@@ -185,6 +186,7 @@ def test_training_ids_are_exactly_what_the_sampler_saw(play):
     assert joined[mine].tolist() == sum(ANSWERS[row], [])
 
 
+@pytest.mark.covers("P07")
 def test_ids_that_do_not_survive_re_encoding_are_kept(play, vocabulary):
   # Two ids whose text would be one id: the pair must come back as sampled.
   pair = next(
@@ -202,6 +204,7 @@ def test_ids_that_do_not_survive_re_encoding_are_kept(play, vocabulary):
   assert script.seen[0][-3:] == pair + [1]
 
 
+@pytest.mark.covers("P08")
 def test_the_grader_reads_the_policys_own_tokens_only(play, cards):
   # The feedback of turn 1 quotes a correct kernel; turn 2 has no code.
   quoted = prompts.answer_message(problems.get(cards[0].name).canonical).text
@@ -211,6 +214,7 @@ def test_the_grader_reads_the_policys_own_tokens_only(play, cards):
   assert second and all("__global__" not in r.text for r in second)
 
 
+@pytest.mark.covers("P08")
 def test_feedback_does_not_count_as_the_policys(play):
   collected, _, _ = play(ANSWERS, [[BAD] * 3] * 8)
   host = jax.device_get(collected.rollouts)
@@ -276,6 +280,7 @@ def test_a_cut_answer_is_closed_before_the_feedback(play, shape, vocabulary):
 
 
 @pytest.mark.parametrize("spare", range(0, 60, 5))
+@pytest.mark.covers("P10")
 def test_a_turn_is_begun_only_with_room_for_an_answer(
   play, programs, shape, vocabulary, cards, spare
 ):
@@ -336,6 +341,7 @@ def test_the_feedback_on_record_is_what_was_read(
     assert (text == whole.text) == (not was_cut)
 
 
+@pytest.mark.covers("P10")
 def test_a_conversation_that_outgrows_the_context_ends(
   play, shape, vocabulary, cards
 ):
@@ -353,6 +359,7 @@ def test_a_conversation_that_outgrows_the_context_ends(
   assert host.ok.all()  # an outcome, no fault
 
 
+@pytest.mark.covers("P10")
 def test_a_prompt_that_does_not_fit_is_refused_before_sampling(
   play, shape, vocabulary, cards
 ):

@@ -74,6 +74,7 @@ def assert_same(a, b, atol=1e-6):
 LENGTHS = (5, 9, 12, 3, 16, 7, 11, 4)
 
 
+@pytest.mark.covers("P02")
 def test_how_rows_are_split_changes_nothing(model, params):
   rows = random_rows(model, params, LENGTHS)
   one = gradient(model, params, rows, (batching.BucketSpec(16, 8),))
@@ -90,6 +91,7 @@ def test_how_rows_are_split_changes_nothing(model, params):
     assert one[1].num_tokens == other[1].num_tokens
 
 
+@pytest.mark.covers("P03")
 def test_at_the_samplers_parameters_nothing_is_clipped(model, params):
   rows = random_rows(model, params, LENGTHS)
   _, sums = gradient(model, params, rows, (batching.BucketSpec(16, 4),))
@@ -113,6 +115,7 @@ def test_what_the_log_ratio_metrics_look_at(model, params):
   np.testing.assert_allclose(sums.max_log_ratio, 3.0, atol=1e-3)
 
 
+@pytest.mark.covers("P08")
 def test_environment_tokens_have_exactly_no_gradient(model, params):
   # Tokens outside of the mask are no targets: what the row holds for them
   # (another id at the end, NaN log-probabilities) changes nothing.
@@ -138,6 +141,7 @@ def test_environment_tokens_have_exactly_no_gradient(model, params):
   )
 
 
+@pytest.mark.covers("P11")
 def test_an_empty_batch_gives_zero_and_no_nan(model, params):
   grads, sums = gradient(model, params, [], (batching.BucketSpec(16, 4),))
   assert all((leaf == 0).all() for leaf in jax.tree.leaves(grads))
@@ -198,6 +202,7 @@ def test_a_gradient_that_is_not_finite_leaves_the_state(model, params):
 # -------------------------------------------- bfloat16 (keras-hub #2629)
 
 
+@pytest.mark.covers("P05")
 def test_small_steps_are_not_rounded_away(model, params):
   tx = make_tx(learning_rate=1e-5)
   state = update.init_state(jax.tree.map(jnp.array, params), tx)
@@ -213,6 +218,7 @@ def test_small_steps_are_not_rounded_away(model, params):
   assert 1e-8 < ratio < 1e-3
 
 
+@pytest.mark.covers("P05")
 def test_an_update_that_moves_nothing_says_so(model, params):
   # Steps below half a spacing of float32, as 1e-5 would be for bfloat16.
   tx = make_tx(learning_rate=1e-20)
@@ -254,6 +260,7 @@ print("equal")
 """
 
 
+@pytest.mark.covers("P12")
 def test_any_number_of_rows_on_eight_devices():
   done = subprocess.run(
     [sys.executable, "-c", _ON_EIGHT_DEVICES],
@@ -269,6 +276,7 @@ def test_any_number_of_rows_on_eight_devices():
 
 
 @pytest.mark.parametrize("rows", [3, 9])
+@pytest.mark.covers("P12")
 def test_micro_batches_that_do_not_divide_are_refused(rows):
   from leap_jax import sharding
   from leap_jax.types import Bucket
