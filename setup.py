@@ -23,15 +23,27 @@ BASE = [
   "tqdm>=4.66",
 ]
 
+# What the GPU executor of the harness needs. The bindings' major version is the
+# toolkit's; nvidia-ml-py asks the driver for its state.
+_GPU = ["cuda-pathfinder>=1.3", "nvidia-ml-py>=12.560"]
+
+_CUDA13 = ["cuda-bindings>=13.0,<14", "nvidia-cuda-nvrtc>=13.0,<14", *_GPU]
+
 EXTRAS = {
-  "cuda12": ["jax[cuda12]>=0.10.2,<0.12"],
-  "cuda13": ["jax[cuda13]>=0.10.2,<0.12"],
+  "cuda12": [
+    "jax[cuda12]>=0.10.2,<0.12",
+    "cuda-bindings>=12.9,<13",
+    "nvidia-cuda-nvrtc-cu12>=12.8",
+    *_GPU,
+  ],
+  "cuda13": ["jax[cuda13]>=0.10.2,<0.12", *_CUDA13],
   "test": [
     "beartype>=0.20",
     "hypothesis>=6.100",
     "pytest>=8.3",
     "ruff>=0.15",
     "setuptools>=69",
+    *_CUDA13,  # compiling for a GPU is tested without one
   ],
 }
 
@@ -47,6 +59,8 @@ setup(
       "cpu/native/*.h",
       "cpu/native/*.cpp",
       "cpu/native/runtime/*",
+      "cuda/*.cu",
+      "cuda/include/*.h",
       "problems/cuda/*.cu",
     ],
     "leap_jax": ["data/tiny/*", "templates/*.txt"],

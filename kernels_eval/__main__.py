@@ -4,6 +4,7 @@ python -m kernels_eval list
 python -m kernels_eval show PROBLEM
 python -m kernels_eval check FILE --problem NAME [--json]
 python -m kernels_eval bench [--json]
+python -m kernels_eval timing [--json]
 """
 
 import argparse
@@ -11,15 +12,12 @@ import dataclasses
 import difflib
 import os
 import pathlib
-import shutil
 import sys
-import tempfile
 
 import msgspec
 import tqdm
 
-from kernels_eval import bench, client, judge, problems, report
-from kernels_eval.cpu import executor, host, toolchain
+from kernels_eval import bench, client, problems, report
 from kernels_eval.schema import Request
 
 OK, NOT_PASSED, BAD_REQUEST = 0, 1, 2
@@ -74,22 +72,20 @@ def _read(path):
 def _check(arguments):
   problem = _problem(arguments.problem)
   text = _read(arguments.file)
-  root = pathlib.Path(tempfile.mkdtemp(prefix=f"kernels_eval-{os.getpid()}-"))
   try:
-    try:
-      judging, hello, close = judge.make(
-        root, arguments.seed, executor.Settings()
-      )
-    except (toolchain.ToolchainError, host.HostError) as error:
-      raise BadRequest(f"infrastructure_error: {error}") from None
-    try:
+    with client.Pool(
+      num_workers=1,
+      seed=arguments.seed,
+      executor=arguments.executor,
+      with_timing=True,
+    ) as pool:
       if not arguments.json:
-        print(f"sandbox: {hello.protections}", file=sys.stderr)
-      evaluation = judging.evaluate(Request(arguments.file, problem.name, text))
-    finally:
-      close()
-  finally:
-    shutil.rmtree(root, ignore_errors=True)
+        print(pool.description, file=sys.stderr)
+      (evaluation,) = pool.evaluate(
+        [Request(arguments.file, problem.name, text)]
+      )
+  except client.HarnessError as error:
+    raise BadRequest(f"infrastructure_error: {error}") from None
   if arguments.json:
     print(msgspec.json.encode(evaluation).decode())
   else:
@@ -106,7 +102,10 @@ def _bench(arguments):
   with tqdm.tqdm(total=arguments.count, unit="kernel", file=sys.stderr) as bar:
     try:
       result = bench.run(
-        arguments.count, arguments.workers, lambda _: bar.update()
+        arguments.count,
+        arguments.workers,
+        arguments.executor,
+        lambda _: bar.update(),
       )
     except client.HarnessError as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
@@ -125,12 +124,29 @@ def _bench(arguments):
   return OK if result.num_passed == result.num_kernels else NOT_PASSED
 
 
+def _timing(arguments):
+  from kernels_eval.cuda import timing_bench
+
+  if arguments.count < 2:
+    raise BadRequest(f"--count={arguments.count}; at least 2")
+  with tqdm.tqdm(unit="evaluation", file=sys.stderr) as bar:
+    try:
+      result = timing_bench.run(arguments.count, bar.update)
+    except client.HarnessError as error:
+      raise BadRequest(f"infrastructure_error: {error}") from None
+  if arguments.json:
+    print(msgspec.json.encode(result).decode())
+  else:
+    print(timing_bench.describe(result))
+  return OK
+
+
 class _Parser(argparse.ArgumentParser):
   """One line for an error, and the nearest command for a mistyped one."""
 
   def error(self, message):
     words = [a for a in sys.argv[1:] if not a.startswith("-")]
-    commands = ("list", "show", "check", "bench")
+    commands = ("list", "show", "check", "bench", "timing")
     if words and words[0] not in commands:
       near = difflib.get_close_matches(words[0], commands, n=1)
       hint = f" (did you mean `{near[0]}`?)" if near else ""
@@ -138,6 +154,15 @@ class _Parser(argparse.ArgumentParser):
         f"no command `{words[0]}`{hint}; there are {', '.join(commands)}"
       )
     self.exit(BAD_REQUEST, f"{self.prog}: {message}\n")
+
+
+def _add_executor(parser):
+  parser.add_argument(
+    "--executor",
+    choices=client.EXECUTORS,
+    default="auto",
+    help="where kernels run; auto: the GPU where one is usable",
+  )
 
 
 def _parser():
@@ -162,12 +187,22 @@ def _parser():
     "--json", action="store_true", help="print the record as one line of JSON"
   )
   check.add_argument("--seed", type=int, default=0, help="of the test inputs")
+  _add_executor(check)
   check.set_defaults(run=_check)
   benchmark = commands.add_parser("bench", help="kernels per second")
   benchmark.add_argument("--count", type=int, default=200)
   benchmark.add_argument("--workers", type=int, default=None)
+  _add_executor(benchmark)
   benchmark.add_argument("--json", action="store_true")
   benchmark.set_defaults(run=_bench)
+  repeat = commands.add_parser(
+    "timing", help="how well times repeat, and a copy beside its ceiling (GPU)"
+  )
+  repeat.add_argument(
+    "--count", type=int, default=20, help="evaluations of each kernel"
+  )
+  repeat.add_argument("--json", action="store_true")
+  repeat.set_defaults(run=_timing)
   return parser
 
 

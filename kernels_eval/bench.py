@@ -38,9 +38,11 @@ def unique_requests(count: int) -> list[Request]:
   return requests
 
 
-def run(count: int, num_workers: int | None, on_result=None) -> Result:
+def run(
+  count: int, num_workers: int | None, executor: str, on_result=None
+) -> Result:
   """Judges `count` unique kernels and reports the rate."""
-  with client.Pool(num_workers=num_workers) as pool:
+  with client.Pool(num_workers=num_workers, executor=executor) as pool:
     num_workers = num_workers or len(pool._workers)
     # The first kernels of each judge pay for imports and page faults.
     pool.evaluate(

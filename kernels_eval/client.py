@@ -9,20 +9,19 @@ import atexit
 import collections
 import hashlib
 import os
-import pathlib
 import selectors
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 
-from kernels_eval import candidate, problems
+from kernels_eval import candidate, problems, temporary
 from kernels_eval import worker as worker_lib
 from kernels_eval.cpu.executor import NAME as CPU_EXECUTOR
 from kernels_eval.cpu.executor import Settings
+from kernels_eval.cuda import presence, server_process
 from kernels_eval.judge import Hello
 from kernels_eval.problems import composer
 from kernels_eval.schema import (
@@ -34,11 +33,13 @@ from kernels_eval.schema import (
   Status,
 )
 
-_PREFIX = "kernels_eval-"
 _GRACE_S = 15.0
+QUEUE_S = 600.0
 _MAX_FAILED_STARTS = 3
 _MAX_CACHED = 100_000
 DEFAULT_SETTINGS = Settings()
+EXECUTORS = ("auto", "cpu", "cuda")
+CUDA_EXECUTOR = "cuda"
 
 
 class HarnessError(Exception):
@@ -57,10 +58,22 @@ def card(name: str) -> ProblemCard:
   )
 
 
+def function_key(name: str) -> str:
+  """The same for problems that ask for the same function.
+
+  Raises:
+    UnknownProblem: there is no such problem.
+  """
+  if problems.get(name).name.startswith(composer.PREFIX):
+    return composer.function_key(name)
+  return name
+
+
 def compositions(
   seed: int, count: int, num_operators: tuple[int, int], reduced: float
 ) -> list[str]:
-  """Names of distinct composed problems, the same ones for the same arguments.
+  """Names of composed problems, no two of the same function; the same ones for
+  the same arguments.
 
   Args:
     seed: of the draw.
@@ -69,14 +82,17 @@ def compositions(
     reduced: fraction that ends in a reduction.
   """
   rng = np.random.default_rng(seed)
-  names: dict[str, None] = {}
+  names: dict[str, str] = {}  # by function
+  seen = set()
   for _ in range(100 * count):
     length = int(rng.integers(num_operators[0], num_operators[1] + 1))
     name = composer.sample(rng, length, reduced)
-    if name not in names and composer.is_sound(name):
-      names[name] = None
-      if len(names) == count:
-        return list(names)
+    if name in seen or not composer.is_sound(name):
+      continue
+    seen.add(name)
+    names.setdefault(composer.function_key(name), name)
+    if len(names) == count:
+      return list(names.values())
   raise ValueError(
     f"{count} distinct compositions of {num_operators[0]} to "
     f"{num_operators[1]} operators do not exist ({len(names)} found)"
@@ -104,6 +120,9 @@ class Pool:
     num_workers: int | None = None,
     seed: int = 0,
     settings: Settings = DEFAULT_SETTINGS,
+    executor: str = "auto",
+    with_timing: bool = False,
+    device: int = 0,
   ):
     """Starts the judges.
 
@@ -111,16 +130,28 @@ class Pool:
       num_workers: judge processes; None means one for each processor.
       seed: of all test inputs. Known to the judges, never to a candidate.
       settings: limits of an evaluation.
+      executor: where candidates run: one of EXECUTORS; "auto" is the GPU where
+        one is usable.
+      with_timing: whether candidates that are right are timed (GPU).
+      device: index of the GPU.
 
     Raises:
       HarnessError: this machine cannot judge (no compiler, say).
     """
-    _remove_stale_folders()
+    if executor not in EXECUTORS:
+      raise HarnessError(
+        f"no executor `{executor}`; there are {', '.join(EXECUTORS)}"
+      )
+    obstacle = presence.obstacle()
+    if executor == "cuda" and obstacle is not None:
+      raise HarnessError(obstacle)
+    temporary.remove_stale()
     self._seed = seed
     self._settings = settings
-    self._root = pathlib.Path(
-      tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
-    )
+    self._root = temporary.make_root()
+    self._server: server_process.ServerProcess | None = None
+    self._executor_arguments: list[str] = []
+    self._executor_name = CPU_EXECUTOR
     self._serial = 0
     self._workers: list[worker_lib.Worker] = []
     self._cache: collections.OrderedDict[bytes, Evaluation] = (
@@ -132,6 +163,8 @@ class Pool:
     atexit.register(self.close)
     count = num_workers or len(os.sched_getaffinity(0))
     try:
+      if executor != "cpu" and obstacle is None:
+        self._start_server(device, with_timing)
       # The first judge builds what is missing; the others find it built.
       self._workers.append(self._spawn())
       self.hello = self._await_hello(self._workers[0])
@@ -140,10 +173,20 @@ class Pool:
       self.close()
       raise
 
+  def _start_server(self, device, with_timing):
+    self._server = server_process.ServerProcess(self._root, device)
+    self._executor_name = CUDA_EXECUTOR
+    self._executor_arguments = ["--server", str(self._server.socket)]
+    if with_timing:
+      self._executor_arguments.append("--timing")
+
   def _spawn(self):
     self._serial += 1
     return worker_lib.Worker(
-      self._root / f"judge-{self._serial}", self._seed, self._settings
+      self._root / f"judge-{self._serial}",
+      self._seed,
+      self._settings,
+      self._executor_arguments,
     )
 
   def _await_hello(self, worker):
@@ -266,7 +309,9 @@ class Pool:
 
   def _seconds_allowed(self):
     s = self._settings
-    return 2 * s.compile_wall_s + s.run_wall_s + _GRACE_S
+    seconds = 2 * s.compile_wall_s + s.run_wall_s + _GRACE_S
+    # Jobs on a GPU stand in a queue.
+    return seconds if self._server is None else seconds + QUEUE_S
 
   def _replace(self, i, waiting, reason):
     worker = self._workers[i]
@@ -292,7 +337,7 @@ class Pool:
         status=Status.INFRASTRUCTURE_ERROR,
         phase=Phase.RUN,
         message=f"{reason}, twice",
-        executor=CPU_EXECUTOR,
+        executor=self._executor_name,
         harness_version=HARNESS_VERSION,
       ),
     )
@@ -304,6 +349,8 @@ class Pool:
     for worker in self._workers:
       worker.stop()
     self._workers = []
+    if self._server is not None:
+      self._server.stop()
     shutil.rmtree(self._root, ignore_errors=True)
     atexit.unregister(self.close)
 
@@ -335,15 +382,3 @@ def _renamed(evaluation, request):
   if evaluation.id == request.id:
     return evaluation
   return msgspec.structs.replace(evaluation, id=request.id)
-
-
-def _remove_stale_folders():
-  """Removes what killed runs have left in the temporary folder."""
-  for folder in pathlib.Path(tempfile.gettempdir()).glob(f"{_PREFIX}[0-9]*-*"):
-    pid = folder.name[len(_PREFIX) :].split("-")[0]
-    try:
-      if pid.isdigit() and folder.stat().st_uid == os.getuid():
-        if not pathlib.Path(f"/proc/{pid}").exists():
-          shutil.rmtree(folder, ignore_errors=True)
-    except OSError:
-      continue  # somebody else removed it

@@ -6,6 +6,7 @@ msgpack frames (`frames.py`). The learner talks to it through `client.py`.
 """
 
 import argparse
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -29,11 +31,16 @@ from kernels_eval.schema import (
   HARNESS_VERSION,
   Diagnostic,
   Evaluation,
-  Mismatch,
   Phase,
   Request,
   Status,
+  describe_mismatch,
 )
+
+if TYPE_CHECKING:
+  from kernels_eval.cuda import diagnosis as diagnosis_lib
+  from kernels_eval.cuda import executor as cuda_executor
+  from kernels_eval.cuda import timing
 
 _MAX_CACHED_PROBLEMS = 64
 
@@ -68,10 +75,19 @@ class _Prepared:
 class Judge:
   """Evaluates requests one after another. Owns an executor."""
 
-  def __init__(self, executor: executor_lib.Executor, seed: int):
-    """Args: the executor, and the seed of all inputs (the judge's secret)."""
+  def __init__(
+    self,
+    executor: "executor_lib.Executor | cuda_executor.CudaExecutor",
+    seed: int,
+    timer: "timing.Timer | None" = None,
+    diagnosis: "diagnosis_lib.Diagnosis | None" = None,
+  ):
+    """Args: the executor, the seed of all inputs (the judge's secret), what
+    times those that are right, and what explains those that a GPU stopped."""
     self._executor = executor
     self._seed = seed
+    self._timer = timer
+    self._diagnosis = diagnosis
     self._prepared: dict[str, _Prepared] = {}
 
   def _prepare(self, name):
@@ -86,7 +102,7 @@ class Judge:
     base = {
       "id": request.id,
       "problem": request.problem,
-      "executor": executor_lib.NAME,
+      "executor": self._executor.name,
       "source_sha256": hashlib.sha256(
         request.text.encode("utf-8", "replace")
       ).hexdigest(),
@@ -118,124 +134,157 @@ class Judge:
         judge_ms=prepared_ms,
         **base,
       )
+    return self._compile_run_compare(parsed, prepared, base, prepared_ms)
+
+  def _compile_run_compare(self, parsed, prepared, base, judge_ms):
+    clock = _Clock()
+    clock.spent_ms[Phase.JUDGE] = judge_ms
+    facts = {}
     try:
       with self._executor.folder() as folder:
-        return self._compile_run_compare(
-          parsed, prepared, folder, base, prepared_ms
-        )
+        self._steps(parsed, prepared, folder, clock, facts)
+    except executor_lib.Stop as stop:
+      if self._diagnosis is not None:
+        stop = self._diagnosis.refine(stop, parsed, prepared.problem)
+      facts |= _facts(stop)
     except (host_lib.HostError, OSError) as error:
       self._executor.restart()
-      return Evaluation(
-        status=Status.INFRASTRUCTURE_ERROR,
-        phase=Phase.RUN,
-        message=str(error),
-        **base,
-      )
-
-  def _compile_run_compare(self, parsed, prepared, folder, base, judge_ms):
-    problem = prepared.problem
-    phase, compile_ms, run_ms = Phase.COMPILE, 0.0, 0.0
-    started = time.perf_counter()
-    try:
-      artefact = self._executor.compile(parsed, problem, folder)
-      compile_ms = executor_lib.elapsed_ms(started)
-      phase, started = Phase.RUN, time.perf_counter()
-      result = self._executor.run(
-        artefact, parsed, problem, [(c, a) for c, a, _, _ in prepared.cases]
-      )
-      run_ms = executor_lib.elapsed_ms(started)
-    except executor_lib.Stop as stop:
-      if phase == Phase.COMPILE:
-        compile_ms = executor_lib.elapsed_ms(started)
-      else:
-        run_ms = executor_lib.elapsed_ms(started)
-      return Evaluation(
-        status=stop.status,
-        phase=phase,
-        message=stop.message,
-        diagnostics=stop.diagnostics,
-        finding=stop.finding,
-        case=None if stop.case is None else str(stop.case),
-        num_cases_passed=0 if stop.case is None else stop.case.index,
-        log=stop.log,
-        compile_ms=compile_ms,
-        run_ms=run_ms,
-        judge_ms=judge_ms,
-        **base,
-      )
-    started = time.perf_counter()
-    verdict = self._verdict(result, prepared)
-    judge_ms += executor_lib.elapsed_ms(started)
+      facts = {
+        "status": Status.INFRASTRUCTURE_ERROR,
+        "message": str(error),
+      }
     return Evaluation(
-      phase=Phase.JUDGE,
-      shared_bytes=result.shared_bytes,
-      log=result.log,
-      compile_ms=compile_ms,
-      run_ms=run_ms,
-      judge_ms=judge_ms,
-      **verdict,
+      phase=clock.phase,
+      compile_ms=clock.spent_ms[Phase.COMPILE],
+      run_ms=clock.spent_ms[Phase.RUN],
+      judge_ms=clock.spent_ms[Phase.JUDGE],
+      **facts,
       **base,
     )
 
-  def _verdict(self, result, prepared):
+  def _steps(self, parsed, prepared, folder, clock, facts):
+    """Adds to `facts` as it goes; raises Stop."""
     problem = prepared.problem
-    for i, (case, arrays, exact, single) in enumerate(prepared.cases):
-      for tensor in problem.inputs:
-        before = arrays[tensor.name].reshape(-1).view(np.uint8)
-        if not np.array_equal(result.inputs[i][tensor.name], before):
-          return {
-            "status": Status.INTEGRITY_VIOLATION,
-            "message": f"input `{tensor.name}` was modified",
-            "case": str(case),
-            "num_cases_passed": i,
-          }
-      for tensor in problem.outputs:
-        stored = (
-          result.outputs[i][tensor.name]
-          .view(dtypes.DTYPES[tensor.dtype].storage)
-          .reshape(tensor.shape_for(case.dims))
-        )
-        mismatch = correctness.compare(
-          tensor.name,
-          stored,
-          exact[tensor.name],
-          single[tensor.name],
-          tensor.dtype,
-          factor=problem.tolerance_factor,
-        )
-        if mismatch is not None:
-          return {
-            "status": Status.WRONG_ANSWER,
-            "message": describe_mismatch(mismatch),
-            "mismatch": mismatch,
-            "case": str(case),
-            "num_cases_passed": i,
-          }
-    return {
+    with clock.measure(Phase.COMPILE):
+      artefact = self._executor.compile(parsed, problem, folder)
+    with clock.measure(Phase.RUN):
+      result = self._executor.run(
+        artefact, parsed, problem, [(c, a) for c, a, _, _ in prepared.cases]
+      )
+    facts |= {
+      "shared_bytes": result.shared_bytes,
+      "num_registers": result.num_registers,
+      "local_bytes": result.local_bytes,
+      "log": result.log,
+    }
+    with clock.measure(Phase.JUDGE):
+      check_result(result, prepared)
+    facts["num_cases_passed"] = len(prepared.cases)
+    if self._timer is not None:
+      with clock.measure(Phase.TIME):
+        timing = self._timer.time(artefact, parsed, problem)
+      facts |= {
+        "timing": timing,
+        "candidate_ms": timing.candidate_ms,
+        "reference_ms": timing.reference_ms,
+      }
+    facts |= {
       "status": Status.PASSED,
       "message": f"right on all {len(prepared.cases)} cases",
-      "num_cases_passed": len(prepared.cases),
     }
 
 
-def describe_mismatch(m: Mismatch) -> str:
-  """One line: where, what was expected, how much is wrong."""
-  index = ", ".join(str(i) for i in m.first_wrong_index)
-  text = (
-    f"{m.output}[{index}] is {m.got:.6g}, expected {m.expected:.6g}; "
-    f"{m.num_wrong} of {m.num_elements} elements are wrong"
-  )
-  if m.num_unwritten:
-    text += f", {m.num_unwritten} were never written"
-  elif m.num_not_finite:
-    text += f", {m.num_not_finite} are not finite"
-  return text
+class _Clock:
+  """Where an evaluation is, and milliseconds spent in each phase."""
+
+  def __init__(self):
+    self.phase = Phase.PARSE
+    self.spent_ms = dict.fromkeys(Phase, 0.0)
+
+  @contextlib.contextmanager
+  def measure(self, phase):
+    self.phase = phase
+    started = time.perf_counter()
+    try:
+      yield
+    finally:
+      self.spent_ms[phase] += executor_lib.elapsed_ms(started)
+
+
+def _facts(stop):
+  facts = {
+    "status": stop.status,
+    "message": stop.message,
+    "diagnostics": stop.diagnostics,
+    "finding": stop.finding,
+    "mismatch": stop.mismatch,
+    "case": None if stop.case is None else str(stop.case),
+  }
+  if stop.log:
+    facts["log"] = stop.log
+  if stop.case is not None:
+    facts["num_cases_passed"] = stop.case.index
+  return facts
+
+
+def check_result(result: executor_lib.RunResult, prepared: _Prepared) -> None:
+  """Compares inputs and outputs of every pass with what they have to be.
+
+  Raises:
+    Stop: INTEGRITY_VIOLATION or WRONG_ANSWER, at the first case.
+  """
+  first = result.passes[0]
+  for buffers in result.passes:
+    for i in range(len(prepared.cases)):
+      repeats = buffers is not first and all(
+        np.array_equal(first.outputs[i][name], contents)
+        for name, contents in buffers.outputs[i].items()
+      )
+      _check_inputs(buffers.inputs[i], prepared, i)
+      if not repeats:
+        _check_outputs(buffers.outputs[i], prepared, i)
+
+
+def _check_inputs(stored, prepared, i):
+  case, arrays, _, _ = prepared.cases[i]
+  for tensor in prepared.problem.inputs:
+    before = arrays[tensor.name].reshape(-1).view(np.uint8)
+    if not np.array_equal(stored[tensor.name], before):
+      raise executor_lib.Stop(
+        Status.INTEGRITY_VIOLATION,
+        f"input `{tensor.name}` was modified",
+        case=case,
+      )
+
+
+def _check_outputs(stored, prepared, i):
+  case, _, exact, single = prepared.cases[i]
+  problem = prepared.problem
+  for tensor in problem.outputs:
+    mismatch = correctness.compare(
+      tensor.name,
+      stored[tensor.name]
+      .view(dtypes.DTYPES[tensor.dtype].storage)
+      .reshape(tensor.shape_for(case.dims)),
+      exact[tensor.name],
+      single[tensor.name],
+      tensor.dtype,
+      factor=problem.tolerance_factor,
+    )
+    if mismatch is not None:
+      raise executor_lib.Stop(
+        Status.WRONG_ANSWER,
+        describe_mismatch(mismatch),
+        case=case,
+        mismatch=mismatch,
+      )
 
 
 def make(
   root: pathlib.Path, seed: int, settings: executor_lib.Settings
 ) -> tuple[Judge, Hello, Callable[[], None]]:
-  """A judge with its executor, what it says of itself, and its end.
+  """A judge that runs candidates on the CPU, what it says of itself, and its
+  end.
 
   Args:
     root: existing folder for temporary files.
@@ -254,6 +303,49 @@ def make(
   return Judge(executor, seed), hello, executor.close
 
 
+def make_cuda(
+  root: pathlib.Path,
+  seed: int,
+  settings: executor_lib.Settings,
+  server: pathlib.Path,
+  with_timing: bool,
+) -> tuple[Judge, Hello, Callable[[], None]]:
+  """As `make`, on the GPU whose server listens at `server`."""
+  from kernels_eval.cuda import diagnosis as diagnosis_lib
+  from kernels_eval.cuda import executor as cuda_executor
+  from kernels_eval.cuda import timing, toolkit
+  from kernels_eval.cuda.settings import CudaSettings
+
+  tools = toolchain.prepare()
+  protections = sandbox.probe()
+  try:
+    kit = toolkit.find()
+  except toolkit.ToolkitError as error:
+    raise toolchain.ToolchainError(str(error)) from None
+  cuda_settings = CudaSettings()
+  executor = cuda_executor.CudaExecutor(
+    tools, kit, protections, root, server, settings, cuda_settings
+  )
+  device = executor.device
+  hello = Hello(
+    cuda_executor.NAME,
+    f"NVRTC {kit.version}, {device.device}, driver {device.driver_version}",
+    protections.describe(),
+  )
+  timer = None
+  if with_timing:
+    timer = timing.Timer(executor, seed, cuda_settings.timing_wall_s)
+  diagnosis = diagnosis_lib.Diagnosis(
+    executor_lib.Executor(tools, protections, root, settings), seed
+  )
+
+  def close():
+    executor.close()
+    diagnosis.close()
+
+  return Judge(executor, seed, timer, diagnosis), hello, close
+
+
 def _end_with_client(ending, close, root):
   """Ends this process when the client is gone, in the middle of a job too."""
   poll = select.poll()
@@ -270,6 +362,10 @@ def main(argv: list[str]) -> int:
   parser = argparse.ArgumentParser(prog="python -m kernels_eval.judge")
   parser.add_argument("--root", type=pathlib.Path, required=True)
   parser.add_argument("--settings", default="{}")
+  parser.add_argument(
+    "--server", type=pathlib.Path, help="socket of a GPU's server"
+  )
+  parser.add_argument("--timing", action="store_true")
   arguments = parser.parse_args(argv)
   # Nothing that a library prints may get between the frames.
   answers = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -281,7 +377,12 @@ def main(argv: list[str]) -> int:
     msgspec.json.decode(arguments.settings), executor_lib.Settings
   )
   try:
-    judge, hello, close = make(arguments.root, seed, settings)
+    if arguments.server is None:
+      judge, hello, close = make(arguments.root, seed, settings)
+    else:
+      judge, hello, close = make_cuda(
+        arguments.root, seed, settings, arguments.server, arguments.timing
+      )
   except (toolchain.ToolchainError, host_lib.HostError, OSError) as error:
     frames.write(answers, msgspec.msgpack.encode(str(error)))
     return 1

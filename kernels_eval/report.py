@@ -85,11 +85,29 @@ def render(evaluation: Evaluation, text: str, *, colour: bool) -> str:
   if evaluation.log:
     out.append(paint(_DIM, "  printed:"))
     out += [f"    {line}" for line in evaluation.log.splitlines()[:10]]
-  timing = (
-    "timing unavailable (no GPU)"
-    if evaluation.candidate_ms is None
-    else f"{evaluation.candidate_ms:.4g} ms, speedup {evaluation.speedup:.3g}"
-  )
+  resources = [
+    f"{value} {name}"
+    for name, value in (
+      ("registers", evaluation.num_registers),
+      ("bytes of shared memory", evaluation.shared_bytes),
+      ("bytes of local memory", evaluation.local_bytes),
+    )
+    if value
+  ]
+  if resources:
+    out.append(paint(_DIM, f"  {', '.join(resources)}"))
+  timing = "not timed"
+  if evaluation.executor == "cpu-fiber":
+    timing = "timing unavailable (no GPU)"
+  t = evaluation.timing
+  if t is not None:
+    timing = f"speed-up {evaluation.speedup:.3g}"
+    out.append(
+      f"  {t.candidate_ms:.4g} ms (spread {100 * t.candidate_spread:.1f} %), "
+      f"{t.baseline} {t.reference_ms:.4g} ms, floor {t.floor_ms:.4g} ms; "
+      f"{t.num_calls} calls, {t.case}"
+    )
+    out.append(paint(_DIM, f"  {t.device}: {t.device_state}"))
   out.append(
     paint(
       _DIM,

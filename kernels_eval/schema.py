@@ -38,6 +38,7 @@ class Phase(enum.StrEnum):
   COMPILE = "compile"
   RUN = "run"
   JUDGE = "judge"
+  TIME = "time"
 
 
 class Diagnostic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,6 +76,36 @@ class Mismatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   num_unwritten: int  # still hold the poison that the judge put there
 
 
+def describe_mismatch(m: Mismatch) -> str:
+  """One line: where, what was expected, how much is wrong."""
+  index = ", ".join(str(i) for i in m.first_wrong_index)
+  text = (
+    f"{m.output}[{index}] is {m.got:.6g}, expected {m.expected:.6g}; "
+    f"{m.num_wrong} of {m.num_elements} elements are wrong"
+  )
+  if m.num_unwritten:
+    text += f", {m.num_unwritten} were never written"
+  elif m.num_not_finite:
+    text += f", {m.num_not_finite} are not finite"
+  return text
+
+
+class Timing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+  """How long a right candidate takes, and beside what. Times are medians over
+  calls with input values of their own and a cold cache."""
+
+  case: str  # dimensions and distribution
+  candidate_ms: float
+  reference_ms: float
+  candidate_spread: float  # distance of the quartiles over the median
+  reference_spread: float
+  num_calls: int
+  floor_ms: float  # what the memory needs to bring the inputs
+  baseline: str  # what reference_ms is the time of
+  device: str
+  device_state: str
+
+
 class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   """The verdict on one candidate."""
 
@@ -91,12 +122,15 @@ class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   num_cases_passed: int = 0
   num_cases: int = 0
   shared_bytes: int | None = None  # static shared memory of a block
+  num_registers: int | None = None  # of a thread; None: unknown here
+  local_bytes: int | None = None  # of a thread: spills and local arrays
   log: str = ""  # what the kernel printed, cut
   compile_ms: float = 0.0
   run_ms: float = 0.0
   judge_ms: float = 0.0
   candidate_ms: float | None = None  # None: timing unavailable here
   reference_ms: float | None = None
+  timing: Timing | None = None
   source_sha256: str = ""
   harness_version: str = ""
 
@@ -104,8 +138,9 @@ class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Refuses states that cannot be."""
     if self.candidate_ms is not None and self.status != Status.PASSED:
       raise ValueError("only a passed candidate has a time")
-    if (self.candidate_ms is None) != (self.reference_ms is None):
-      raise ValueError("candidate_ms and reference_ms come together")
+    times = (self.candidate_ms, self.reference_ms, self.timing)
+    if None in times and times != (None, None, None):
+      raise ValueError("candidate_ms, reference_ms and timing come together")
 
   @property
   def speedup(self) -> float | None:
@@ -143,5 +178,5 @@ class ProblemCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   launch: str  # the default launch plan
 
 
-HARNESS_VERSION = "1"
+HARNESS_VERSION = "2"
 """Part of every record; changes when the same candidate may be judged anew."""

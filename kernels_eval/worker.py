@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 import msgspec
 
@@ -34,7 +35,15 @@ class Job:
 class Worker:
   """One judge process and the state of the conversation with it."""
 
-  def __init__(self, root: pathlib.Path, seed: int, settings: Settings):
+  def __init__(
+    self,
+    root: pathlib.Path,
+    seed: int,
+    settings: Settings,
+    executor_arguments: Sequence[str] = (),
+  ):
+    """Args: its folder, the inputs' seed, limits, and what `judge.py` is told
+    of the executor."""
     package_root = str(pathlib.Path(__file__).parents[1])
     path = os.environ.get("PYTHONPATH", "")
     self.root = root
@@ -48,6 +57,7 @@ class Worker:
         str(root),
         "--settings",
         msgspec.json.encode(dataclasses.asdict(settings)).decode(),
+        *executor_arguments,
       ],
       stdin=subprocess.PIPE,
       stdout=subprocess.PIPE,

@@ -41,7 +41,8 @@ class Messages(NamedTuple):
   trailer_error: str | None  # any other error there
 
 
-def _cut(text):
+def cut(text: str) -> str:
+  """A message without names of our own, of bounded length."""
   text = _OWN_TYPE.sub(r"'\1'", text)
   text = re.sub(r"\bke_(?:type|extern)_", "", text)
   text = source.printable(text)
@@ -69,7 +70,7 @@ def read(log: str) -> Messages:
       if marker and is_error:
         markers.append(marker)
       elif is_error and trailer_error is None:
-        trailer_error = _cut(match["message"])
+        trailer_error = cut(match["message"])
       continue
     if match["file"] != translate.SOURCE_NAME:
       if not is_error:
@@ -77,7 +78,7 @@ def read(log: str) -> Messages:
       line, column = led_here, None
     if is_error:
       led_here = None
-    message = _cut(match["message"])
+    message = cut(match["message"])
     if (message, line) in seen:
       continue
     seen.add((message, line))
@@ -87,13 +88,14 @@ def read(log: str) -> Messages:
 
 
 def compile_failure(
+  messages: Messages,
   log: str,
   candidate: Candidate,
   problem: spec.Problem,
   launches: Sequence[Launch],
 ) -> outcome.Stop:
-  """The outcome of a compilation that failed."""
-  messages = read(log)
+  """The outcome of a compilation that failed: what was read of the log, and
+  the log itself."""
   errors = [d for d in messages.diagnostics if d.severity == "error"]
   for marker in messages.markers:
     # What does not fit makes our headers fail as well, at no line of the text.
@@ -123,7 +125,7 @@ def compile_failure(
     text = "the compiler ran out of memory on this text"
   else:
     lines = [x for x in log.splitlines() if x.strip()]
-    text = _cut(f"the compiler failed: {(lines or ['no message'])[-1]}")
+    text = cut(f"the compiler failed: {(lines or ['no message'])[-1]}")
   return outcome.without_line(Status.COMPILE_ERROR, text)
 
 
@@ -165,7 +167,7 @@ def link_failure(log: str) -> outcome.Stop:
         "not supported on the CPU executor: memory allocation in a kernel "
         f"(`{name}`)"
       )
-    text = _cut(text)
+    text = cut(text)
     return outcome.Stop(
       Status.COMPILE_ERROR,
       text if line is None else f"line {line}: {text}",
@@ -174,5 +176,5 @@ def link_failure(log: str) -> outcome.Stop:
   lines = [x for x in log.splitlines() if x.strip()]
   return outcome.without_line(
     Status.COMPILE_ERROR,
-    _cut(f"the linker failed: {(lines or ['no message'])[-1]}"),
+    cut(f"the linker failed: {(lines or ['no message'])[-1]}"),
   )

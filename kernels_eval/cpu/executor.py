@@ -6,14 +6,14 @@ import dataclasses
 import pathlib
 import re
 import shutil
-import struct
 import tempfile
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from kernels_eval import dtypes, expressions, sandbox
+from kernels_eval import sandbox
 from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import (
   compile_log,
@@ -25,12 +25,12 @@ from kernels_eval.cpu import (
   translate,
 )
 from kernels_eval.cpu import host as host_lib
-from kernels_eval.cpu.limits import plan_launch
+from kernels_eval.cpu import run_cases as run_cases_lib
 from kernels_eval.cpu.outcome import Stop
 from kernels_eval.cpu.settings import Settings
 from kernels_eval.launch_plan import CandidateError, Launch
 from kernels_eval.problems import spec
-from kernels_eval.schema import Diagnostic, Status
+from kernels_eval.schema import Diagnostic
 
 NAME = "cpu-fiber"
 
@@ -49,18 +49,28 @@ class Artefact:
   entries: tuple[Launch, ...]
 
 
+class Buffers(NamedTuple):
+  """What buffers hold after all cases: bytes (uint8) by name, [case]."""
+
+  outputs: list[dict[str, np.ndarray]]
+  inputs: list[dict[str, np.ndarray]]
+
+
 @dataclasses.dataclass(frozen=True)
 class RunResult:
-  """Buffers after a run that came to its end."""
+  """A run that came to its end, once or several times."""
 
-  outputs: list[dict[str, np.ndarray]]  # [case], stored form
-  inputs: list[dict[str, np.ndarray]]
-  shared_bytes: int
+  passes: tuple[Buffers, ...]
+  shared_bytes: int | None  # static, of a block
   log: str
+  num_registers: int | None = None  # of a thread
+  local_bytes: int | None = None  # of a thread: spills and local arrays
 
 
 class Executor:
   """Compiles and runs, one candidate at a time. Owns a host process."""
+
+  name = NAME
 
   def __init__(
     self,
@@ -137,7 +147,7 @@ class Executor:
       if not answer.ok:
         failures.check_machine(answer, "compiler", folder, settings)
         raise compile_log.compile_failure(
-          answer.log, candidate, problem, launches
+          compile_log.read(answer.log), answer.log, candidate, problem, launches
         )
       host_code.check(answer.log, unit.device_lines)
     library = str(folder / "kernel.so")
@@ -162,18 +172,15 @@ class Executor:
       Stop: with the finding of the run-time checks.
       host.HostError: a fault of the machine.
     """
-    run_cases = [
-      self._run_case(artefact, candidate, problem, case, arrays)
-      for case, arrays in cases
-    ]
     settings = self._settings
-    total = sum(b.num_bytes for c in run_cases for b in c.buffers)
-    if total > settings.max_buffer_bytes:
-      raise Stop(
-        Status.CONTRACT_VIOLATION,
-        f"buffers and scratch take {total} bytes over all cases; at most "
-        f"{settings.max_buffer_bytes}",
-      )
+    run_cases = run_cases_lib.make(
+      artefact.entries,
+      candidate,
+      problem,
+      cases,
+      max_buffer_bytes=settings.max_buffer_bytes,
+      max_shared_bytes=limits.SHARED_BYTES,
+    )
     mapping = protocol.Mapping(
       run_cases,
       access_limit=settings.access_limit,
@@ -202,61 +209,11 @@ class Executor:
             outputs[i][buffer.name] = mapping.contents(i, j)
           elif buffer.role == protocol.INPUT:
             inputs[i][buffer.name] = mapping.contents(i, j)
-      return RunResult(outputs, inputs, report.shared_bytes, report.log)
+      return RunResult(
+        (Buffers(outputs, inputs),), report.shared_bytes, report.log
+      )
     finally:
       mapping.close()
-
-  def _run_case(self, artefact, candidate, problem, case, arrays):
-    buffers, place = [], {}
-    for role, tensors in (
-      (protocol.INPUT, problem.inputs),
-      (protocol.OUTPUT, problem.outputs),
-      (protocol.SCRATCH, candidate.scratch),
-    ):
-      for tensor in tensors:
-        try:
-          shape = tensor.shape_for(case.dims)
-        except expressions.ExpressionError as error:
-          raise Stop(
-            Status.CONTRACT_VIOLATION, f"scratch `{tensor.name}`: {error}"
-          ) from None
-        if any(n < 0 for n in shape):
-          raise Stop(
-            Status.CONTRACT_VIOLATION,
-            f"scratch `{tensor.name}` has a negative size for {case}",
-          )
-        dtype = dtypes.DTYPES[tensor.dtype]
-        num_bytes = dtype.item_bytes
-        for n in shape:
-          num_bytes *= n
-        if num_bytes > self._settings.max_buffer_bytes:
-          raise Stop(
-            Status.CONTRACT_VIOLATION,
-            f"scratch `{tensor.name}` takes {num_bytes} bytes for {case}; at "
-            f"most {self._settings.max_buffer_bytes}",
-          )
-        place[tensor.name] = len(buffers)
-        buffers.append(
-          protocol.RunBuffer(
-            tensor.name,
-            role,
-            num_bytes,
-            dtype.item_bytes,
-            arrays.get(tensor.name) if role == protocol.INPUT else None,
-          )
-        )
-    keys = [(e.kernel, e.template, e.arguments) for e in artefact.entries]
-    launches = []
-    for launch in candidate.launches:
-      entry = keys.index((launch.kernel, launch.template, launch.arguments))
-      arguments = [
-        ("buffer", place[name])
-        if name in place
-        else ("bits", _scalar_bits(name, case))
-        for name in launch.arguments
-      ]
-      launches.append(plan_launch(launch, entry, case.dims, arguments))
-    return protocol.RunCase(tuple(buffers), tuple(launches))
 
   def _line_of(self, offset, artefact):
     """The candidate's line behind an address, through all inlined calls."""
@@ -280,12 +237,6 @@ class Executor:
       if name.endswith(translate.SOURCE_NAME) and number.isdigit():
         return int(number) or None
     return None
-
-
-def _scalar_bits(name, case):
-  if name in case.scalars:
-    return struct.unpack("<I", struct.pack("<f", case.scalars[name]))[0]
-  return case.dims[name] & 0xFFFFFFFF
 
 
 def elapsed_ms(since: float) -> float:

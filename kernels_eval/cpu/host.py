@@ -8,6 +8,7 @@ import signal
 import socket
 import struct
 import subprocess
+from collections.abc import Sequence
 
 from kernels_eval import sandbox
 from kernels_eval.cpu import toolchain
@@ -15,7 +16,8 @@ from kernels_eval.cpu import toolchain
 # native/host.h: Job and Answer.
 _JOB = struct.Struct("<IIIIQQII")
 _ANSWER = struct.Struct("<IiIIQQII")
-_COMMAND, _RUN = 1, 2
+_COMMAND, _RUN, _COMPILE = 1, 2, 3
+COMPILE_ERROR = 1  # exit status of `compile_device`; others but 0 are faults
 MAX_LOG_BYTES = 64 * 1024
 _GRACE_S = 5.0  # beyond a job's own limit before the host itself is given up
 
@@ -72,6 +74,9 @@ class Host:
     tools: toolchain.Toolchain,
     protections: sandbox.Protections,
     private: pathlib.Path,
+    *,
+    nvrtc: pathlib.Path | None = None,
+    readable: Sequence[str] = (),
   ):
     """Starts the process.
 
@@ -79,6 +84,8 @@ class Host:
       tools: built parts; the host program is among them.
       protections: what the machine grants.
       private: existing folder for the jobs' files.
+      nvrtc: the library, for `compile_device`.
+      readable: folders that jobs may read besides the tools'.
 
     Raises:
       HostError: it did not come up.
@@ -89,8 +96,16 @@ class Host:
     try:
       self._process = sandbox.popen(
         protections,
-        [str(tools.host), str(theirs.fileno())],
-        readable=readable_folders(tools),
+        [
+          str(tools.host),
+          str(theirs.fileno()),
+          *([f"--nvrtc={nvrtc}"] if nvrtc else []),
+        ],
+        readable=[
+          *readable_folders(tools),
+          *([str(nvrtc.parent)] if nvrtc else []),
+          *readable,
+        ],
         private=str(private),
         pass_fds=[theirs.fileno()],
       )
@@ -115,6 +130,27 @@ class Host:
   def run(self, library: str, plan_fd: int, limits: Limits) -> Answer:
     """Loads a library and executes the plan in the mapping of `plan_fd`."""
     return self._ask(_RUN, [library], limits, plan_fd)
+
+  def compile_device(
+    self,
+    cwd: str,
+    unit: str,
+    options: Sequence[str],
+    names: Sequence[str],
+    limits: Limits,
+  ) -> Answer:
+    """Compiles with NVRTC; leaves unit.cubin and unit.names in `cwd`.
+
+    Args:
+      cwd: working folder of the job.
+      unit: source file in it.
+      options: of NVRTC.
+      names: expressions of kernels; their mangled names go to unit.names, one
+        a line.
+      limits: of the job.
+    """
+    strings = [cwd, unit, *options, "--", *names]
+    return self._ask(_COMPILE, strings, limits, None)
 
   def _ask(self, kind, strings, limits, descriptor):
     payload = _JOB.pack(

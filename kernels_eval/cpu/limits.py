@@ -36,6 +36,7 @@ def plan_launch(
   entry: int,
   dims: dict[str, int],
   arguments: Sequence[tuple[str, int]],
+  max_shared_bytes: int = SHARED_BYTES,
 ) -> protocol.RunLaunch:
   """Numbers for a launch.
 
@@ -66,8 +67,8 @@ def plan_launch(
       f"{MAX_THREADS}",
       launch,
     )
-  if shared < 0 or shared > SHARED_BYTES:
+  if shared < 0 or shared > max_shared_bytes:
     raise _beyond(
-      "dynamic shared memory", f"{shared} bytes", f"{SHARED_BYTES}", launch
+      "dynamic shared memory", f"{shared} bytes", f"{max_shared_bytes}", launch
     )
   return protocol.RunLaunch(entry, grid, block, shared, tuple(arguments))

@@ -1,7 +1,7 @@
 """How an evaluation ends before its outputs can be compared."""
 
 from kernels_eval.problems import spec
-from kernels_eval.schema import Diagnostic, Finding, Status
+from kernels_eval.schema import Diagnostic, Finding, Mismatch, Status
 
 
 class Stop(Exception):
@@ -15,6 +15,7 @@ class Stop(Exception):
     diagnostics: tuple[Diagnostic, ...] = (),
     finding: Finding | None = None,
     case: spec.Case | None = None,
+    mismatch: Mismatch | None = None,
     log: str = "",
   ):
     super().__init__(message)
@@ -23,6 +24,7 @@ class Stop(Exception):
     self.diagnostics = diagnostics
     self.finding = finding
     self.case = case
+    self.mismatch = mismatch
     self.log = log
 
 

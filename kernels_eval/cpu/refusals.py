@@ -14,7 +14,7 @@ from kernels_eval.cpu import declarations
 from kernels_eval.launch_plan import CandidateError
 from kernels_eval.schema import Status
 
-_HEADERS = frozenset(
+HEADERS = frozenset(
   """cuda_runtime.h cuda.h cuda_runtime_api.h device_launch_parameters.h
   device_functions.h vector_types.h vector_functions.h math.h cmath
   math_constants.h
@@ -155,7 +155,7 @@ def attribute(tokens: list[source.Token]) -> str | None:
 def _check_include(name, rest, line):
   match = _INCLUDE.match(rest)
   header = match.group(1).strip() if match else ""
-  if name == "include" and header in _HEADERS:
+  if name == "include" and header in HEADERS:
     return
   for prefix, what in _UNSUPPORTED_HEADERS.items():
     if header.startswith(prefix):

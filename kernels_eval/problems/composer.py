@@ -169,6 +169,23 @@ def sample(rng: np.random.Generator, num_operators: int, reduce: float) -> str:
   return join_name(operators, reduction)
 
 
+@functools.lru_cache(maxsize=64)
+def _examples(name):
+  """(x, y, v, result) for inputs of each kind; v is before the reduction."""
+  operators, reduction = split_name(name)
+  rng = np.random.default_rng(0)
+  examples = []
+  for distribution in inputs.MODERATE:
+    # Long rows: the minimum of `max_y-relu` is 0 only there.
+    x, y = (inputs.DISTRIBUTIONS[distribution](rng, (16, 256)) for _ in "xy")
+    v = x
+    for operator in operators:
+      v = OPERATORS[operator].apply(v, y)
+    result = v if reduction is None else REDUCTIONS[reduction].apply(v)
+    examples.append((x, y, v, result))
+  return examples
+
+
 def is_sound(name: str) -> bool:
   """Whether the composition makes a fair problem.
 
@@ -176,25 +193,31 @@ def is_sound(name: str) -> bool:
   are always 0) or is one of the inputs (`add_1-sub_1`): a kernel that writes a
   constant or copies would be right.
   """
-  operators, reduction = split_name(name)
-  rng = np.random.default_rng(0)
   varied = moved = False
-  for distribution in inputs.MODERATE:
-    # Long rows: the minimum of `max_y-relu` is 0 only there.
-    x, y = (inputs.DISTRIBUTIONS[distribution](rng, (16, 256)) for _ in "xy")
-    v = x
-    for operator in operators:
-      v = OPERATORS[operator].apply(v, y)
+  for x, y, v, result in _examples(name):
     moved |= all(
       float(np.max(np.abs(v - z))) > 1e-2 * float(np.std(z)) for z in (x, y)
     )
-    if reduction is not None:
-      v = REDUCTIONS[reduction].apply(v)
-    spread = float(np.std(v))
-    varied |= spread > 1e-3 * float(np.sqrt(np.mean(v * v))) and (
-      len(np.unique(np.round(v / max(spread, 1e-30), 9))) > v.size // 8
+    spread = float(np.std(result))
+    varied |= spread > 1e-3 * float(np.sqrt(np.mean(result * result))) and (
+      len(np.unique(np.round(result / max(spread, 1e-30), 9)))
+      > result.size // 8
     )
   return varied and moved
+
+
+@functools.cache
+def function_key(name: str) -> str:
+  """The same for names of the same function, such as `relu`, `relu-relu` and
+  `double-relu-half`, found by its values on fixed inputs."""
+  digest = hashlib.sha256()
+  for *_, result in _examples(name):
+    scale = max(float(np.std(result)), 1e-30)
+    # Six places: far above the noise of another order of operations.
+    rounded = np.round(result / scale, 6) + 0.0  # no -0.0
+    digest.update(repr((result.shape, float(f"{scale:.6g}"))).encode())
+    digest.update(rounded.tobytes())
+  return digest.hexdigest()[:16]
 
 
 def _lines(operators, y, indent):

@@ -19,6 +19,14 @@ from kernels_eval.problems import inputs
 _CANONICAL = pathlib.Path(__file__).parent / "cuda"
 
 
+def generator(key: str) -> np.random.Generator:
+  """Random numbers that only this key leads to."""
+  digest = hashlib.sha256(key.encode()).digest()
+  return np.random.Generator(
+    np.random.PCG64(int.from_bytes(digest[:16], "little"))
+  )
+
+
 @dataclasses.dataclass(frozen=True)
 class Tensor:
   """A buffer. `fill(rng, shape, dims)` makes an input that no general
@@ -120,12 +128,7 @@ class Problem:
     """Stored input arrays of one case, from the judge's seed."""
     arrays = {}
     for tensor in self.inputs:
-      digest = hashlib.sha256(
-        f"{seed}/{self.name}/{case.index}/{tensor.name}".encode()
-      ).digest()
-      rng = np.random.Generator(
-        np.random.PCG64(int.from_bytes(digest[:16], "little"))
-      )
+      rng = generator(f"{seed}/{self.name}/{case.index}/{tensor.name}")
       shape = tensor.shape_for(case.dims)
       if tensor.fill is not None:
         values = tensor.fill(rng, shape, case.dims)

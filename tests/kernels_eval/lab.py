@@ -67,7 +67,7 @@ class Lab:
         artefact, parsed, problem, [(case, inputs)]
       )
     return {
-      n: self.result.outputs[0][n].view(dtypes.DTYPES[d].storage)
+      n: self.result.passes[0].outputs[0][n].view(dtypes.DTYPES[d].storage)
       for n, (d, _) in outputs.items()
     }
 

@@ -2,6 +2,8 @@
 
 import collections
 
+import hypothesis
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 
@@ -18,6 +20,52 @@ def some_names(count, seed=5):
     if composer.is_sound(name):
       names[name] = None
   return list(names)
+
+
+@pytest.mark.parametrize(
+  "names",
+  [
+    ("relu", "relu-relu", "double-relu-half", "add_y-sub_y-relu"),
+    ("square", "square-abs-abs", "neg-square"),
+    ("sigmoid", "sigmoid-leaky", "sigmoid-relu", "sigmoid-abs-clip"),
+    ("abs", "square-root", "neg-abs"),
+    ("relu-max", "leaky-relu-max"),
+    ("square-sum", "abs-square-sum"),
+  ],
+)
+def test_names_of_one_function_have_one_key(names):
+  keys = {composer.function_key(composer.PREFIX + n) for n in names}
+  assert len(keys) == 1
+
+
+def test_functions_that_differ_have_keys_of_their_own():
+  names = [
+    *("relu", "leaky", "clip", "tanh", "softsign", "half", "double", "log"),
+    *("relu-sum", "relu-mean", "relu-max", "add_1-relu", "relu-add_1"),
+    *("max_y", "min_y", "add_y", "mul_y", "max_y-relu", "relu-max_y-sum"),
+    *("relu-square-root", "square-sum", "square-half-sum", "square-mean"),
+  ]
+  keys = {composer.function_key(composer.PREFIX + n) for n in names}
+  # `relu-square-root` is `relu`.
+  assert len(keys) == len(names) - 1
+
+
+@hypothesis.given(st.data())
+@hypothesis.settings(max_examples=60, deadline=None)
+def test_an_identity_anywhere_changes_no_key(data):
+  names = list(composer.OPERATORS)
+  operators = data.draw(
+    st.lists(st.sampled_from(names), min_size=1, max_size=4)
+  )
+  place = data.draw(st.integers(0, len(operators)))
+  identity = data.draw(
+    st.sampled_from([["neg", "neg"], ["double", "half"], ["half", "double"]])
+  )
+  reduction = data.draw(st.sampled_from([None, *composer.REDUCTIONS]))
+  longer = [*operators[:place], *identity, *operators[place:]]
+  assert composer.function_key(
+    composer.join_name(operators, reduction)
+  ) == composer.function_key(composer.join_name(longer, reduction))
 
 
 @pytest.mark.parametrize("name", some_names(25))

@@ -18,7 +18,7 @@ from kernels_eval import candidate as candidate_lib
 from kernels_eval import correctness, dtypes, problems, sandbox
 from kernels_eval import judge as judge_lib
 from kernels_eval.cpu import executor as executor_lib
-from kernels_eval.cpu import toolchain
+from kernels_eval.cpu import limits, toolchain
 from kernels_eval.problems import spec
 from kernels_eval.schema import Request, Status
 
@@ -295,7 +295,7 @@ def test_shapes_are_small_and_odd_and_start_simple(problem):
 def test_default_launch_is_within_the_limits(problem):
   parsed = candidate_lib.parse("__global__ void k() {}", problem)
   for case in problem.cases:
-    executor_lib.plan_launch(parsed.launches[0], 0, case.dims, ())
+    limits.plan_launch(parsed.launches[0], 0, case.dims, ())
 
 
 def test_every_kernel_file_belongs_to_a_problem():

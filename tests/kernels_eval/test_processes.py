@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from kernels_eval import client, problems
+from kernels_eval import client, problems, temporary
 from kernels_eval.cpu import executor, toolchain
 from kernels_eval.schema import Request, Status
 
@@ -211,7 +211,7 @@ def test_a_judge_that_dies_twice_is_an_infrastructure_error(pool):
 
 _CLIENT = """
 import sys
-from kernels_eval import client
+from kernels_eval import client, temporary
 from kernels_eval.cpu.executor import Settings
 from kernels_eval.schema import Request
 settings = Settings(run_cpu_s=60, run_wall_s=60, access_limit=10**12)
@@ -252,7 +252,7 @@ def test_folders_of_killed_runs_are_removed_later(pool):
     tempfile.mkdtemp(prefix=f"kernels_eval-{done.stdout.strip()}-")
   )
   (stale / "file").write_text("x")
-  client._remove_stale_folders()
+  temporary.remove_stale()
   assert not stale.exists()
   assert pool._root.exists()
 

@@ -2,10 +2,12 @@
 
 import collections
 
+import numpy as np
 import pytest
 
 from kernels_eval import client
 from kernels_eval import problems as harness_problems
+from kernels_eval.problems import composer
 from leap_jax import problems
 
 
@@ -17,6 +19,41 @@ def test_splits_hold_out_whole_compositions():
   assert 0.7 < counts["train"] / len(names) < 0.9
   # The same name is in the same split whoever asks, and whenever.
   assert all(problems.split_of(n) == s for n, s in split.items())
+
+
+def _values(name, x, y):
+  """What a chain computes, by its own definition, on inputs of this test."""
+  operators, reduction = composer.split_name(name)
+  v = x
+  for operator in operators:
+    v = composer.OPERATORS[operator].apply(v, y)
+  return v if reduction is None else composer.REDUCTIONS[reduction].apply(v)
+
+
+def test_no_held_out_problem_is_a_training_problem_in_other_words():
+  # Two draws: that of the warm start and that of a run may differ.
+  drawn = {
+    *client.compositions(0, 800, (1, 4), 0.35),
+    *client.compositions(1, 800, (1, 3), 0.35),
+  }
+  rng = np.random.default_rng(11)
+  # Short rows: the longer, the more alike `sub_1-min` and `sub_1-min_y-min`.
+  x, y = rng.normal(size=(2, 300, 3))
+  results = collections.defaultdict(list)
+  for name in sorted(drawn):
+    value = _values(name, x, y)
+    split = problems.split_of(name)
+    results[value.shape, split == "train"].append((name, value))
+  for shape in {shape for shape, _ in results}:
+    train = np.stack([v.ravel() for _, v in results[shape, True]])
+    for name, value in results[shape, False]:
+      same = np.isclose(train, value.ravel(), rtol=1e-9, atol=1e-9).all(-1)
+      assert not same.any(), (name, results[shape, True][same.argmax()][0])
+
+
+def test_a_draw_holds_each_function_once():
+  names = client.compositions(0, 800, (1, 3), 0.35)
+  assert len({client.function_key(n) for n in names}) == len(names)
 
 
 def test_held_out_problems_have_shapes_of_their_own():

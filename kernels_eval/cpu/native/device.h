@@ -46,23 +46,6 @@ typedef unsigned int uint;
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 
-namespace ke_device {
-template <class A, class B>
-struct same {
-  static constexpr bool value = false;
-};
-template <class A>
-struct same<A, A> {
-  static constexpr bool value = true;
-};
-template <bool B, class T = void>
-struct enable_if {};
-template <class T>
-struct enable_if<true, T> {
-  typedef T type;
-};
-}  // namespace ke_device
-
 #define NULL __null
 
 #include "device_traits.h"

@@ -21,6 +21,7 @@
 #define INT32_MIN INT_MIN
 #define UINT32_MAX UINT_MAX
 #define INT64_MAX __INT64_MAX__
+#define INT64_MIN (-__INT64_MAX__ - 1)
 #define UINT64_MAX __UINT64_MAX__
 #define SIZE_MAX __SIZE_MAX__
 

@@ -1,12 +1,29 @@
 // The part of <type_traits> that kernels use.
 #pragma once
 
+namespace ke_device {
+template <class A, class B>
+struct same {
+  static constexpr bool value = false;
+};
+template <class A>
+struct same<A, A> {
+  static constexpr bool value = true;
+};
+template <bool B, class T = void>
+struct enable_if {};
+template <class T>
+struct enable_if<true, T> {
+  typedef T type;
+};
+}  // namespace ke_device
+
 namespace std {
 template <class T, T V>
 struct integral_constant {
   typedef T value_type;
   static constexpr T value = V;
-  constexpr operator T() const { return V; }
+  __device__ constexpr operator T() const { return V; }
 };
 template <bool B>
 using bool_constant = integral_constant<bool, B>;

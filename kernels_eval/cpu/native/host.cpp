@@ -170,6 +170,7 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
     }
     syscall(SYS_close_range, first_unused, ~0u, 0u);
     if (job.kind == kCommand) child_command(job, strings);
+    if (job.kind == kCompile) child_compile(job, strings);
     child_run(job, strings);
   }
   setpgid(child, child);
@@ -262,7 +263,7 @@ int serve_all() {
       strings[n] = at;
       at = stop + 1;
     }
-    if (n != job.num_strings || n < (job.kind == kCommand ? 2u : 1u)) return 1;
+    if (n != job.num_strings || n < (job.kind == kRun ? 1u : 2u)) return 1;
     Answer answer;
     serve(job, strings, frame.descriptor, &answer, out + sizeof answer);
     if (frame.descriptor >= 0) close(frame.descriptor);
@@ -277,13 +278,20 @@ int serve_all() {
 
 }  // namespace ke
 
+// Usage: ke_host SOCKET [--nvrtc=LIBRARY] [--first]
+//
 // --first: become the first process of the PID namespace that the caller has
 // unshared (the caller itself stays outside of it).
 int main(int argc, char** argv) {
-  // Usage: ke_host SOCKET [--first]
   if (argc < 2) return 2;
   ke::kSocket = atoi(argv[1]);
-  if (argc > 2 && strcmp(argv[2], "--first") == 0) {
+  const char* nvrtc = nullptr;
+  bool first = false;
+  for (int i = 2; i < argc; i++) {
+    if (strncmp(argv[i], "--nvrtc=", 8) == 0) nvrtc = argv[i] + 8;
+    if (strcmp(argv[i], "--first") == 0) first = true;
+  }
+  if (first) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     pid_t child = fork();
     if (child < 0) return 1;
@@ -296,5 +304,6 @@ int main(int argc, char** argv) {
     }
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (nvrtc && !ke::load_nvrtc(nvrtc)) return 1;
   return ke::serve_all();
 }

@@ -8,11 +8,11 @@ namespace ke {
 constexpr uint32_t kMaxFrame = 128 * 1024;
 constexpr uint32_t kMaxLog = 64 * 1024;
 
-enum JobKind : uint32_t { kCommand = 1, kRun = 2 };
+enum JobKind : uint32_t { kCommand = 1, kRun = 2, kCompile = 3 };
 
 // Followed by NUL-terminated strings: for a command the working folder, then
-// its arguments; for a run the library's path. A run's frame carries the
-// descriptor of its plan.
+// its arguments; for a run the library's path; for a compilation see
+// nvrtc.cpp. A run's frame carries the descriptor of its plan.
 struct Job {
   uint32_t kind;
   uint32_t num_strings;
@@ -41,6 +41,11 @@ struct Answer {
   uint32_t started;  // a run came to the point where it loads the library
   uint32_t unused;
 };
+
+// nvrtc.cpp. Exit statuses of a compilation besides 0.
+constexpr int kCompileError = 1, kCompilerFault = 3;
+bool load_nvrtc(const char* library);
+[[noreturn]] void child_compile(const Job& job, char** strings);
 
 // confine.cpp
 void limit_resources(const Job& job);

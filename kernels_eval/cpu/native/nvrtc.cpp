@@ -1,0 +1,177 @@
+// Compiles CUDA C++ with NVRTC, which the host process loads once; each unit is
+// compiled in a child of its own, which has it loaded already.
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host.h"
+
+namespace ke {
+
+namespace {
+
+typedef struct _nvrtcProgram* Program;
+
+// The part of nvrtc.h that is used; 0 is success everywhere.
+struct Nvrtc {
+  int (*nvrtcCreateProgram)(Program*, const char*, const char*, int,
+                            const char* const*, const char* const*);
+  int (*nvrtcAddNameExpression)(Program, const char*);
+  int (*nvrtcCompileProgram)(Program, int, const char* const*);
+  int (*nvrtcGetProgramLogSize)(Program, size_t*);
+  int (*nvrtcGetProgramLog)(Program, char*);
+  int (*nvrtcGetCUBINSize)(Program, size_t*);
+  int (*nvrtcGetCUBIN)(Program, char*);
+  int (*nvrtcGetLoweredName)(Program, const char*, const char**);
+  int (*nvrtcDestroyProgram)(Program*);
+} nvrtc;
+
+constexpr int kCompilation = 6;  // NVRTC_ERROR_COMPILATION
+
+[[noreturn]] void fail(const char* what, int code) {
+  dprintf(2, "%s: NVRTC error %d\n", what, code);
+  _exit(kCompilerFault);
+}
+
+void write_file(const char* path, const char* data, size_t size) {
+  int f = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (f < 0) fail("open", 0);
+  while (size) {
+    ssize_t n = write(f, data, size);
+    if (n <= 0) fail("write", 0);
+    data += n;
+    size -= (size_t)n;
+  }
+  close(f);
+}
+
+char* read_file(const char* path) {
+  int f = open(path, O_RDONLY | O_CLOEXEC);
+  struct stat s;
+  if (f < 0 || fstat(f, &s)) fail("read", 0);
+  char* text = (char*)malloc((size_t)s.st_size + 1);
+  ssize_t n = text ? read(f, text, (size_t)s.st_size) : -1;
+  if (n != s.st_size) fail("read", 0);
+  text[n] = 0;
+  close(f);
+  return text;
+}
+
+void print_log(Program program) {
+  size_t size = 0;
+  if (nvrtc.nvrtcGetProgramLogSize(program, &size) || size <= 1) return;
+  char* text = (char*)malloc(size);
+  if (!text || nvrtc.nvrtcGetProgramLog(program, text)) return;
+  for (size_t at = 0; at + 1 < size;) {
+    ssize_t n = write(2, text + at, size - 1 - at);
+    if (n <= 0) break;
+    at += (size_t)n;
+  }
+  free(text);
+}
+
+}  // namespace
+
+// NVRTC looks for its library of built-in functions by name alone; loaded from
+// beside it, the name is known already.
+static void load_builtins(const char* path) {
+  const char* slash = strrchr(path, '/');
+  if (!slash) return;
+  char folder[4096], file[8192];
+  if ((size_t)(slash - path) >= sizeof folder) return;
+  snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+  DIR* entries = opendir(folder);
+  if (!entries) return;
+  constexpr const char* kPrefix = "libnvrtc-builtins.so";
+  for (dirent* entry; (entry = readdir(entries));) {
+    if (strncmp(entry->d_name, kPrefix, strlen(kPrefix))) continue;
+    snprintf(file, sizeof file, "%s/%s", folder, entry->d_name);
+    if (dlopen(file, RTLD_NOW | RTLD_GLOBAL)) break;
+  }
+  closedir(entries);
+}
+
+bool load_nvrtc(const char* path) {
+  load_builtins(path);
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    fprintf(stderr, "%s\n", dlerror());
+    return false;
+  }
+#define KE_FIND(name)                                     \
+  if (!(*(void**)&nvrtc.name = dlsym(library, #name))) {  \
+    fprintf(stderr, "%s holds no %s\n", path, #name);     \
+    return false;                                         \
+  }
+  KE_FIND(nvrtcCreateProgram)
+  KE_FIND(nvrtcAddNameExpression)
+  KE_FIND(nvrtcCompileProgram)
+  KE_FIND(nvrtcGetProgramLogSize)
+  KE_FIND(nvrtcGetProgramLog)
+  KE_FIND(nvrtcGetCUBINSize)
+  KE_FIND(nvrtcGetCUBIN)
+  KE_FIND(nvrtcGetLoweredName)
+  KE_FIND(nvrtcDestroyProgram)
+#undef KE_FIND
+  // Its first compilation reads tables and its library of built-in functions;
+  // the children inherit them.
+  Program program;
+  const char* option = "--gpu-architecture=sm_80";
+  if (nvrtc.nvrtcCreateProgram(
+          &program, "__global__ void k(float* x) { *x = sinf(*x); }", "warm.cu",
+          0, nullptr, nullptr))
+    return false;
+  bool works = nvrtc.nvrtcCompileProgram(program, 1, &option) == 0;
+  if (!works) print_log(program);
+  nvrtc.nvrtcDestroyProgram(&program);
+  return works;
+}
+
+// strings: working folder, source file, options, "--", name expressions. Leaves
+// unit.cubin and unit.names (a mangled name a line) in the folder.
+void child_compile(const Job& job, char** strings) {
+  if (chdir(strings[0])) fail("chdir", 0);
+  limit_resources(job);
+  char** options = strings + 2;
+  int num_options = 0;
+  while (options[num_options] && strcmp(options[num_options], "--"))
+    num_options++;
+  char** names = options + num_options + (options[num_options] ? 1 : 0);
+  Program program;
+  char* text = read_file(strings[1]);
+  int error = nvrtc.nvrtcCreateProgram(&program, text, "kernel.cu", 0, nullptr,
+                                       nullptr);
+  if (error) fail("create", error);
+  for (char** name = names; *name; name++)
+    if ((error = nvrtc.nvrtcAddNameExpression(program, *name)))
+      fail("name expression", error);
+  error = nvrtc.nvrtcCompileProgram(program, num_options, options);
+  print_log(program);
+  if (error == kCompilation) _exit(kCompileError);
+  if (error) fail("compile", error);
+  size_t size = 0;
+  if ((error = nvrtc.nvrtcGetCUBINSize(program, &size))) fail("size", error);
+  char* cubin = (char*)malloc(size);
+  if (!cubin) fail("memory", 0);
+  if ((error = nvrtc.nvrtcGetCUBIN(program, cubin))) fail("cubin", error);
+  write_file("unit.cubin", cubin, size);
+  static char all[64 * 1024];
+  size_t used = 0;
+  for (char** name = names; *name; name++) {
+    const char* lowered = nullptr;
+    if ((error = nvrtc.nvrtcGetLoweredName(program, *name, &lowered)))
+      fail("lowered name", error);
+    int n = snprintf(all + used, sizeof all - used, "%s\n", lowered);
+    if (n < 0 || (size_t)n >= sizeof all - used) fail("long names", 0);
+    used += (size_t)n;
+  }
+  write_file("unit.names", all, used);
+  _exit(0);
+}
+
+}  // namespace ke

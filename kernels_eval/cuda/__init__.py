@@ -1,0 +1,1 @@
+"""The executor for NVIDIA GPUs: NVRTC in the sandbox, trusted launchers."""

@@ -1,0 +1,104 @@
+"""A judge's connection to the server of a GPU."""
+
+import mmap
+import os
+import pathlib
+import socket
+import time
+
+import msgspec
+import numpy as np
+
+from kernels_eval.cpu.host import HostError
+from kernels_eval.cuda import jobs, server
+
+_RETRY_S = 0.02
+_QUEUE_S = 300.0  # other judges' jobs go first
+
+
+class Connection:
+  """One job at a time. A class because it owns a socket."""
+
+  def __init__(self, path: pathlib.Path):
+    """Waits for the first launcher.
+
+    Args:
+      path: of the server's socket.
+
+    Raises:
+      HostError: no server, or no usable GPU; one line says why.
+    """
+    self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    deadline = time.monotonic() + 2 * server.START_S
+    while True:
+      try:
+        self._socket.connect(str(path))
+        break
+      except OSError as error:
+        if time.monotonic() > deadline:
+          self.close()
+          raise HostError(f"no server of the GPU answers: {error}") from None
+        time.sleep(_RETRY_S)
+    self._socket.settimeout(server.MAX_FAILURES * server.START_S)
+    hello = self._receive(jobs.Hello | jobs.StartFailed)
+    if isinstance(hello, jobs.StartFailed):
+      self.close()
+      raise HostError(hello.reason)
+    self.hello = hello
+
+  def _receive(self, kind):
+    try:
+      message = self._socket.recv(jobs.MAX_MESSAGE_BYTES)
+    except OSError as error:
+      raise HostError(
+        f"the server of the GPU does not answer: {error}"
+      ) from None
+    if not message:
+      raise HostError("the server of the GPU has ended")
+    return msgspec.msgpack.decode(message, type=kind)
+
+  def ask(self, job: jobs.Run | jobs.Timing, descriptor: int) -> jobs.Report:
+    """Sends a job with its mapping and waits for the report.
+
+    Raises:
+      HostError: a fault of the machine.
+    """
+    self._socket.settimeout(job.wall_s + _QUEUE_S)
+    message = msgspec.msgpack.encode(job)
+    try:
+      socket.send_fds(self._socket, [message], [descriptor])
+    except OSError as error:
+      raise HostError(f"the server of the GPU has ended: {error}") from None
+    report = self._receive(jobs.Report)
+    if report.outcome == jobs.Outcome.MACHINE_FAILED:
+      raise HostError(report.message)
+    return report
+
+  def close(self) -> None:
+    """Hangs up. Any thread may call it."""
+    try:
+      self._socket.shutdown(socket.SHUT_RDWR)
+    except OSError:
+      pass  # not connected, or closed already
+    self._socket.close()
+
+
+def make_mapping(parts: list[bytes | memoryview], num_bytes: int) -> int:
+  """A descriptor of memory that begins with `parts`, of `num_bytes` in all."""
+  descriptor = os.memfd_create("kernels_eval", os.MFD_CLOEXEC)
+  try:
+    for part in parts:
+      view = memoryview(part)
+      while view:
+        view = view[os.write(descriptor, view) :]
+    os.ftruncate(descriptor, num_bytes)
+  except OSError:
+    os.close(descriptor)
+    raise
+  return descriptor
+
+
+def view(descriptor: int, num_bytes: int) -> np.ndarray:
+  """The memory behind a descriptor as uint8, for as long as it is referred
+  to."""
+  return np.frombuffer(mmap.mmap(descriptor, num_bytes), np.uint8)

@@ -1,0 +1,336 @@
+"""Compiles candidates with NVRTC in the sandbox and has them run on a GPU."""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kernels_eval import sandbox
+from kernels_eval.candidate import Candidate
+from kernels_eval.cpu import compile_log as shared_log
+from kernels_eval.cpu import failures, protocol, toolchain
+from kernels_eval.cpu import host as host_lib
+from kernels_eval.cpu import run_cases as run_cases_lib
+from kernels_eval.cpu import translate as shared_translate
+from kernels_eval.cpu.executor import Buffers, RunResult
+from kernels_eval.cpu.outcome import Stop
+from kernels_eval.cpu.settings import Settings
+from kernels_eval.cuda import (
+  compile_log,
+  connection,
+  image,
+  jobs,
+  toolkit,
+  translate,
+)
+from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.launch_plan import Launch
+from kernels_eval.problems import spec
+from kernels_eval.schema import Diagnostic, Finding, Status
+
+NAME = "cuda"
+_KIND = {  # of a finding, by the driver's error
+  "CUDA_ERROR_ILLEGAL_ADDRESS": "bad_address",
+  "CUDA_ERROR_INVALID_ADDRESS_SPACE": "bad_address",
+  "CUDA_ERROR_MISALIGNED_ADDRESS": "misaligned",
+  "CUDA_ERROR_HARDWARE_STACK_ERROR": "stack_overflow",
+  "CUDA_ERROR_ASSERT": "assertion_failed",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Artefact:
+  """A compiled candidate. `names` are mangled, one for each entry."""
+
+  cubin: bytes
+  entries: tuple[Launch, ...]
+  names: tuple[str, ...]
+
+
+class CudaExecutor:
+  """Compiles and runs, one candidate at a time. Owns a host process and a
+  connection to the server of its GPU."""
+
+  name = NAME
+
+  def __init__(
+    self,
+    tools: toolchain.Toolchain,
+    kit: toolkit.Toolkit,
+    protections: sandbox.Protections,
+    root: pathlib.Path,
+    server: pathlib.Path,
+    settings: Settings,
+    cuda_settings: CudaSettings,
+  ):
+    """Args: built parts, NVRTC, what the machine grants, an existing folder for
+    temporary files, the server's socket, limits.
+
+    Raises:
+      HostError: no usable GPU or no sandbox.
+    """
+    self._tools = tools
+    self._kit = kit
+    self._protections = protections
+    self._root = root
+    self._server = server
+    self._settings = settings
+    self._cuda_settings = cuda_settings
+    self._closed = False
+    self._connection = connection.Connection(server)
+    self._host = self._start_host()
+
+  def _start_host(self):
+    return host_lib.Host(
+      self._tools,
+      self._protections,
+      self._root,
+      nvrtc=self._kit.nvrtc,
+      readable=[
+        *map(str, self._kit.include),
+        str(pathlib.Path(shared_translate.__file__).parent / "native"),
+      ],
+    )
+
+  @property
+  def device(self) -> jobs.Hello:
+    """What the GPU is."""
+    return self._connection.hello
+
+  def restart(self) -> None:
+    """Everything anew after a fault; HostError if it does not come up."""
+    self._host.close()
+    self._connection.close()
+    if self._closed:
+      raise host_lib.HostError("the executor is closed")
+    self._connection = connection.Connection(self._server)
+    self._host = self._start_host()
+
+  def close(self) -> None:
+    """Ends the host and hangs up. Any thread may call it."""
+    self._closed = True
+    self._host.close()
+    self._connection.close()
+
+  @contextlib.contextmanager
+  def folder(self) -> Iterator[pathlib.Path]:
+    """A folder that is removed behind the evaluation."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="job-", dir=self._root))
+    try:
+      yield path
+    finally:
+      shutil.rmtree(path, ignore_errors=True)
+
+  def compile(
+    self, candidate: Candidate, problem: spec.Problem, folder: pathlib.Path
+  ) -> Artefact:
+    """Compiles for the device.
+
+    Raises:
+      Stop: with the compiler's messages.
+      HostError: a fault of the machine.
+    """
+    settings = self._settings
+    launches = shared_translate.entries(candidate)
+    unit = translate.translate_unit(candidate, problem)
+    (folder / "unit.cu").write_text(unit, "utf-8", "replace")
+    major, minor = self.device.compute_capability
+    answer = self._host.compile_device(
+      str(folder),
+      "unit.cu",
+      [
+        f"--gpu-architecture=sm_{major}{minor}",
+        "--std=c++17",
+        "--disable-warnings",
+        *(f"--include-path={path}" for path in self._kit.include),
+      ],
+      [translate.name_expression(k) for k in launches],
+      host_lib.Limits(
+        settings.compile_wall_s,
+        settings.compile_cpu_s,
+        self._cuda_settings.compile_memory_bytes,
+        settings.compile_file_bytes,
+        num_processes=0,
+      ),
+    )
+    if not answer.ok:
+      failures.check_machine(answer, "compiler", folder, settings)
+      messages = compile_log.read(answer.log)
+      raise shared_log.compile_failure(
+        messages, answer.log, candidate, problem, launches
+      )
+    names = (folder / "unit.names").read_text().splitlines()
+    if len(names) != len(launches):
+      raise host_lib.HostError("the compiler gave no name for a kernel")
+    return Artefact(
+      (folder / "unit.cubin").read_bytes(), tuple(launches), tuple(names)
+    )
+
+  def run(
+    self,
+    artefact: Artefact,
+    candidate: Candidate,
+    problem: spec.Problem,
+    cases: list[tuple[spec.Case, dict[str, np.ndarray]]],
+  ) -> RunResult:
+    """Runs every case, once for each pattern of unwritten memory.
+
+    Raises:
+      Stop: the driver or a guard zone speaks against the candidate.
+      HostError: a fault of the machine.
+    """
+    run_cases = run_cases_lib.make(
+      artefact.entries,
+      candidate,
+      problem,
+      cases,
+      max_buffer_bytes=self._settings.max_buffer_bytes,
+      max_shared_bytes=self.device.shared_bytes,
+    )
+    layout = image.lay_out(run_cases)
+    first = _aligned(len(artefact.cubin))
+    offsets = [
+      first + i * _aligned(layout.num_bytes) for i in range(len(image.PATTERNS))
+    ]
+    size = offsets[-1] + _aligned(layout.num_bytes)
+    descriptor = connection.make_mapping([artefact.cubin], size)
+    try:
+      memory = connection.view(descriptor, size)
+      images = [memory[o : o + layout.num_bytes] for o in offsets]
+      for pixels, pattern in zip(images, image.PATTERNS, strict=True):
+        image.fill(pixels, run_cases, layout, pattern)
+      report = self._connection.ask(
+        jobs.Run(
+          cubin_bytes=len(artefact.cubin),
+          image_offsets=tuple(offsets),
+          image_bytes=layout.num_bytes,
+          cases=tuple(
+            tuple(
+              make_launch(k, artefact.names[k.entry], places)
+              for k in case.launches
+            )
+            for case, places in zip(run_cases, layout.offsets, strict=True)
+          ),
+          wall_s=self._cuda_settings.run_wall_s,
+        ),
+        descriptor,
+      )
+      check_report(report, cases, self._cuda_settings.run_wall_s)
+      passes = []
+      for pixels, pattern in zip(images, image.PATTERNS, strict=True):
+        damage = image.find_damage(pixels, run_cases, layout, pattern)
+        if damage is not None:
+          raise _damaged(damage, cases, report)
+        passes.append(_contents(pixels, run_cases, layout))
+      return RunResult(
+        tuple(passes),
+        report.shared_bytes,
+        report.log,
+        num_registers=report.num_registers,
+        local_bytes=report.local_bytes,
+      )
+    finally:
+      os.close(descriptor)
+
+  def ask(self, job: jobs.Timing, descriptor: int) -> jobs.Report:
+    """Has a timing job done; see `jobs.py`.
+
+    Raises:
+      HostError: a fault of the machine.
+    """
+    return self._connection.ask(job, descriptor)
+
+
+def _aligned(n):
+  return -(-n // 256) * 256
+
+
+def make_launch(
+  launch: protocol.RunLaunch,
+  name: str,
+  places: Sequence[int],
+) -> jobs.Launch:
+  """A launch for the launcher, with places of buffers in the image."""
+  arguments = []
+  for kind, value in launch.arguments:
+    if kind == "buffer":
+      arguments.append(jobs.Argument(True, places[value], 8))
+    else:
+      arguments.append(jobs.Argument(False, value, 4))
+  return jobs.Launch(
+    name, launch.grid, launch.block, launch.shared_bytes, tuple(arguments)
+  )
+
+
+def check_report(
+  report: jobs.Report,
+  cases: Sequence[tuple[spec.Case, dict[str, np.ndarray]]],
+  wall_s: float,
+) -> None:
+  """Returns where the job was done; raises Stop where it speaks against the
+  candidate."""
+  outcome = report.outcome
+  if outcome == jobs.Outcome.DONE:
+    return
+  case = cases[min(report.case, len(cases) - 1)][0]
+  if outcome == jobs.Outcome.TIMED_OUT:
+    raise Stop(
+      Status.TIMEOUT, f"the kernel did not end within {wall_s:g} s", case=case
+    )
+  if outcome == jobs.Outcome.KERNEL_FAILED:
+    raise Stop(
+      Status.RUNTIME_ERROR,
+      f"{report.message} ({report.error})",
+      finding=Finding(
+        _KIND.get(report.error, "trap"), report.message, line=None
+      ),
+      case=case,
+      log=report.log,
+    )
+  status = {
+    jobs.Outcome.LOAD_FAILED: Status.COMPILE_ERROR,
+    jobs.Outcome.BAD_PARAMETERS: Status.CONTRACT_VIOLATION,
+    jobs.Outcome.LAUNCH_FAILED: Status.LAUNCH_ERROR,
+  }[outcome]
+  raise Stop(
+    status,
+    report.message,
+    diagnostics=(Diagnostic("error", report.message, None, None),),
+    case=case,
+    log=report.log,
+  )
+
+
+def _damaged(damage, cases, report):
+  where = (
+    f"{-damage.distance_bytes} bytes before the start"
+    if damage.distance_bytes < 0
+    else f"{damage.distance_bytes} bytes beyond the end"
+  )
+  text = f"writes outside of all buffers, {where} of `{damage.buffer}`"
+  return Stop(
+    Status.RUNTIME_ERROR,
+    text,
+    finding=Finding("out_of_bounds", text, line=None),
+    case=cases[damage.case][0],
+    log=report.log,
+  )
+
+
+def _contents(pixels, run_cases, layout) -> Buffers:
+  outputs, inputs = [], []
+  for case, offsets in zip(run_cases, layout.offsets, strict=True):
+    outputs.append({})
+    inputs.append({})
+    for buffer, offset in zip(case.buffers, offsets, strict=True):
+      contents = pixels[offset : offset + buffer.num_bytes].copy()
+      if buffer.role == protocol.OUTPUT:
+        outputs[-1][buffer.name] = contents
+      elif buffer.role == protocol.INPUT:
+        inputs[-1][buffer.name] = contents
+  return Buffers(outputs, inputs)

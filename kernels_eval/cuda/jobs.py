@@ -1,0 +1,126 @@
+"""What a judge asks a launcher for, and what the launcher answers.
+
+A job's message travels with the descriptor of one memory mapping, which holds
+the cubins and the images (`image.py`); the launcher copies the images back to
+where they lay.
+"""
+
+import enum
+
+import msgspec
+
+MAX_MESSAGE_BYTES = 128 * 1024
+MAX_LOG_BYTES = 8 * 1024
+
+
+class Argument(msgspec.Struct, frozen=True, array_like=True):
+  """A kernel's parameter: `value`, or the address of byte `value` of the
+  image."""
+
+  is_address: bool
+  value: int
+  num_bytes: int
+
+
+class Launch(msgspec.Struct, frozen=True, array_like=True):
+  """One launch with numbers."""
+
+  entry: str  # mangled
+  grid: tuple[int, int, int]
+  block: tuple[int, int, int]
+  shared_bytes: int
+  arguments: tuple[Argument, ...]
+
+
+class Run(msgspec.Struct, frozen=True, tag="run"):
+  """Run all cases once for each image."""
+
+  cubin_bytes: int  # the cubin comes first in the mapping
+  image_offsets: tuple[int, ...]  # into the mapping
+  image_bytes: int
+  cases: tuple[tuple[Launch, ...], ...]
+  wall_s: float
+
+
+class Input(msgspec.Struct, frozen=True, array_like=True):
+  """An input of a timed call: `num_items` elements, made by repeating the
+  `base_items` elements at `base_offset` of the mapping from a place that
+  differs from call to call."""
+
+  image_offset: int
+  num_items: int
+  item_bytes: int
+  base_offset: int
+  base_items: int
+  rolls: bool  # False: the same values in each call
+
+
+class Subject(msgspec.Struct, frozen=True, array_like=True):
+  """One program to time."""
+
+  cubin_offset: int
+  cubin_bytes: int
+  launches: tuple[Launch, ...]
+
+
+class Timing(msgspec.Struct, frozen=True, tag="timing"):
+  """Time programs in turn on the same buffers.
+
+  `rolls[call][subject]` is where the repetition of each input starts in that
+  call; the first `num_warm` calls are not reported. The outputs of the first
+  subject's call number `checked` are copied to the mapping.
+  """
+
+  subjects: tuple[Subject, ...]
+  image_bytes: int
+  inputs: tuple[Input, ...]
+  rolls: tuple[tuple[int, ...], ...]
+  num_warm: int
+  checked: int
+  outputs: tuple[tuple[int, int, int], ...]  # image and mapping offset, bytes
+  wall_s: float
+
+
+class Outcome(enum.StrEnum):
+  """How a job ended."""
+
+  DONE = "done"
+  LOAD_FAILED = "load_failed"  # the driver refuses the cubin
+  BAD_PARAMETERS = "bad_parameters"  # not what the kernel takes
+  LAUNCH_FAILED = "launch_failed"
+  KERNEL_FAILED = "kernel_failed"  # sticky: the launcher is replaced
+  TIMED_OUT = "timed_out"
+  MACHINE_FAILED = "machine_failed"
+
+
+class Report(msgspec.Struct, frozen=True):
+  """The answer to a job."""
+
+  outcome: Outcome
+  message: str = ""
+  error: str = ""  # the driver's name for it
+  case: int = 0
+  num_registers: int | None = None  # of a thread, most of all kernels
+  shared_bytes: int | None = None
+  local_bytes: int | None = None  # of a thread: spills and local arrays
+  log: str = ""
+  wall_ms: float = 0.0
+  times_ms: tuple[tuple[float, ...], ...] = ()  # [subject][call]
+  device_state: str = ""
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+  """What a launcher says when it is ready."""
+
+  device: str
+  compute_capability: tuple[int, int]
+  driver_version: str
+  shared_bytes: int  # that a block can opt in to
+  num_processors: int
+  bandwidth_bytes_per_s: float  # the memory's, from its clock and width
+
+
+class StartFailed(msgspec.Struct, frozen=True, tag="start_failed"):
+  """What a launcher says instead of Hello: one line."""
+
+  reason: str

@@ -1,0 +1,192 @@
+"""Loaded cubins, their launches, and what the driver's errors mean."""
+
+import contextlib
+
+import numpy as np
+
+from kernels_eval.cuda import jobs
+from kernels_eval.cuda.driver import DriverError, call, cuda
+
+_STATIC_SHARED_BYTES = 48 * 1024
+
+# What a kernel can cause. Any other error is the machine's.
+KERNEL_ERRORS = {
+  "CUDA_ERROR_ILLEGAL_ADDRESS": "an access outside of all memory",
+  "CUDA_ERROR_MISALIGNED_ADDRESS": "a misaligned access",
+  "CUDA_ERROR_INVALID_ADDRESS_SPACE": "an access to the wrong kind of memory",
+  "CUDA_ERROR_INVALID_PC": "a jump to an address that holds no code",
+  "CUDA_ERROR_ILLEGAL_INSTRUCTION": "an illegal instruction",
+  "CUDA_ERROR_HARDWARE_STACK_ERROR": "a stack overflow",
+  "CUDA_ERROR_ASSERT": "an assertion failed",
+  "CUDA_ERROR_LAUNCH_FAILED": "the kernel stopped (trap or device exception)",
+}
+LAUNCH_ERRORS = (
+  "CUDA_ERROR_INVALID_VALUE",
+  "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+  "CUDA_ERROR_INVALID_HANDLE",
+  "CUDA_ERROR_NOT_SUPPORTED",
+  "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
+)
+_LOAD_ERRORS = (
+  "CUDA_ERROR_INVALID_IMAGE",
+  "CUDA_ERROR_NO_BINARY_FOR_GPU",
+  "CUDA_ERROR_INVALID_SOURCE",
+  "CUDA_ERROR_INVALID_PTX",
+  "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND",
+  "CUDA_ERROR_OUT_OF_MEMORY",
+  "CUDA_ERROR_NOT_FOUND",
+  "CUDA_ERROR_INVALID_VALUE",
+)
+
+
+class Ended(Exception):
+  """The job ends here with this report."""
+
+  def __init__(self, report: jobs.Report):
+    super().__init__(report.message)
+    self.report = report
+
+
+class Kernel:
+  """A function of a loaded module with its packed arguments."""
+
+  def __init__(self, function, launch: jobs.Launch, base: int):
+    self._function = function
+    self._launch = launch
+    values = [
+      (a.value + base if a.is_address else a.value) & (2**64 - 1)
+      for a in launch.arguments
+    ]
+    self._values = np.array(values, np.uint64)
+    self._pointers = self._values.ctypes.data + 8 * np.arange(
+      len(values), dtype=np.uint64
+    )
+
+  def enqueue(self, stream) -> None:
+    """Raises DriverError."""
+    launch = self._launch
+    call(
+      cuda.cuLaunchKernel,
+      self._function,
+      *launch.grid,
+      *launch.block,
+      launch.shared_bytes,
+      stream,
+      self._pointers.ctypes.data if len(self._values) else 0,
+      0,
+    )
+
+
+class Module:
+  """A loaded cubin."""
+
+  def __init__(self, cubin: bytes, launches, max_shared_bytes: int):
+    try:
+      self._module = call(cuda.cuModuleLoadData, cubin)
+    except DriverError as error:
+      raise judged(error, _LOAD_ERRORS, jobs.Outcome.LOAD_FAILED) from None
+    self._functions = {}
+    self._max_shared_bytes = max_shared_bytes
+    self.num_registers = self.shared_bytes = self.local_bytes = 0
+    try:
+      for launch in launches:
+        self._prepare(launch)
+    except BaseException:
+      self.unload()
+      raise
+
+  def _prepare(self, launch):
+    function = self._functions.get(launch.entry)
+    if function is None:
+      try:
+        function = call(
+          cuda.cuModuleGetFunction, self._module, launch.entry.encode()
+        )
+      except DriverError as error:
+        raise judged(error, _LOAD_ERRORS, jobs.Outcome.LOAD_FAILED) from None
+      self._functions[launch.entry] = function
+      kind = cuda.CUfunction_attribute
+      read = lambda attribute: call(
+        cuda.cuFuncGetAttribute, attribute, function
+      )
+      self.num_registers = max(
+        self.num_registers, read(kind.CU_FUNC_ATTRIBUTE_NUM_REGS)
+      )
+      self.shared_bytes = max(
+        self.shared_bytes, read(kind.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
+      )
+      self.local_bytes = max(
+        self.local_bytes, read(kind.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
+      )
+      # The driver reads as many parameters as the kernel has.
+      wanted = _parameter_bytes(function)
+      given = [a.num_bytes for a in launch.arguments]
+      if wanted != given:
+        raise Ended(
+          jobs.Report(
+            jobs.Outcome.BAD_PARAMETERS,
+            f"its parameters take {wanted} bytes; it is given {given}",
+          )
+        )
+    static = call(
+      cuda.cuFuncGetAttribute,
+      cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+      function,
+    )
+    if static + launch.shared_bytes > self._max_shared_bytes:
+      raise Ended(
+        jobs.Report(
+          jobs.Outcome.LAUNCH_FAILED,
+          f"shared memory: {static} static + {launch.shared_bytes} dynamic = "
+          f"{static + launch.shared_bytes} bytes; a block can have "
+          f"{self._max_shared_bytes}",
+        )
+      )
+    if static + launch.shared_bytes > _STATIC_SHARED_BYTES:
+      kind = cuda.CUfunction_attribute
+      call(
+        cuda.cuFuncSetAttribute,
+        function,
+        kind.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+        self._max_shared_bytes - static,
+      )
+
+  def kernel(self, launch: jobs.Launch, base: int) -> Kernel:
+    """The launch, with addresses for an image at `base`."""
+    return Kernel(self._functions[launch.entry], launch, base)
+
+  def unload(self) -> None:
+    """Gives its memory back; nothing happens in a spoilt context."""
+    with contextlib.suppress(DriverError):
+      call(cuda.cuModuleUnload, self._module)
+
+
+def _parameter_bytes(function):
+  sizes = []
+  while True:
+    try:
+      _, size = call(cuda.cuFuncGetParamInfo, function, len(sizes))
+    except DriverError:
+      return sizes
+    sizes.append(size)
+
+
+def judged(error: DriverError, names, outcome: jobs.Outcome) -> Ended:
+  """The end of a job by an error that a candidate causes, or the machine."""
+  if error.name in names:
+    return Ended(jobs.Report(outcome, str(error), error.name))
+  return Ended(jobs.Report(jobs.Outcome.MACHINE_FAILED, str(error), error.name))
+
+
+def kernel_error(error: DriverError, case: int) -> Ended:
+  """The end of a job by an error that running kernels have left."""
+  if error.name not in KERNEL_ERRORS:
+    return judged(error, (), jobs.Outcome.MACHINE_FAILED)
+  return Ended(
+    jobs.Report(
+      jobs.Outcome.KERNEL_FAILED,
+      KERNEL_ERRORS[error.name],
+      error.name,
+      case=case,
+    )
+  )

@@ -1,0 +1,310 @@
+"""One GPU's launchers: hands them jobs, ends and replaces them.
+
+`python -m kernels_eval.cuda.server`, a process of our own code. Judges connect
+to its Unix socket; a job travels on to an idle launcher with its descriptor.
+A launcher that exceeds a job's deadline is killed; one whose context is spoilt
+is replaced by the spare that stands ready. A timing job runs alone on the GPU.
+When launchers fail again and again for reasons of their own, the device is
+quarantined: every job is answered with the reason, and no candidate is blamed.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from kernels_eval.cuda import jobs
+
+NUM_LAUNCHERS = 2
+MAX_FAILURES = 3  # in a row, of launchers that no candidate has spoilt
+START_S = 60.0
+_REAP_S = 10.0  # a killed process that is still there is stuck in the driver
+_MAX_JOBS = 2000  # of one launcher: what a context cannot give back is little
+
+
+class _Launcher:
+  """A launcher process, and the job that it has."""
+
+  def __init__(self, command: Sequence[str]):
+    self.socket, theirs = socket.socketpair(
+      socket.AF_UNIX, socket.SOCK_SEQPACKET
+    )
+    self.process = subprocess.Popen(
+      [*command, "--socket", str(theirs.fileno())],
+      pass_fds=[theirs.fileno()],
+      stdin=subprocess.DEVNULL,
+      start_new_session=True,
+    )
+    theirs.close()
+    self.hello: jobs.Hello | None = None
+    self.job: _Job | None = None
+    self.num_jobs = 0
+    self.deadline = time.monotonic() + START_S
+
+  def start(self, job: "_Job") -> None:
+    self.job = job
+    self.num_jobs += 1
+    self.deadline = time.monotonic() + job.wall_s
+    try:
+      socket.send_fds(self.socket, [job.message], [job.descriptor])
+    except OSError:
+      pass  # it is dead: its end of file says so in a moment
+
+  def end(self) -> bool:
+    """Kills it; whether it is gone."""
+    self.socket.close()
+    try:
+      os.killpg(self.process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+      pass
+    try:
+      self.process.wait(_REAP_S)
+    except subprocess.TimeoutExpired:
+      return False
+    return True
+
+
+class _Job:
+  """A judge's request. It owns a descriptor."""
+
+  def __init__(self, judge: socket.socket, message: bytes, descriptor: int):
+    self.judge = judge
+    self.message = message
+    self.descriptor = descriptor
+    job = msgspec.msgpack.decode(message, type=jobs.Run | jobs.Timing)
+    self.wall_s = job.wall_s
+    self.is_timing = isinstance(job, jobs.Timing)
+
+  def answer(self, report: bytes) -> None:
+    os.close(self.descriptor)
+    try:
+      self.judge.send(report)
+    except OSError:
+      pass  # the judge is gone
+
+
+def _report(outcome, message):
+  return msgspec.msgpack.encode(jobs.Report(outcome, message))
+
+
+class Server:
+  """Launchers and waiting jobs. A class because it owns processes."""
+
+  def __init__(
+    self, device: int, command: Sequence[str], listener: socket.socket
+  ):
+    """Args: index of the GPU, how a launcher is started (the number of its
+    socket is added), a listening socket."""
+    self._device = device
+    self._command = command
+    self._listener = listener
+    self._selector = selectors.DefaultSelector()
+    self._selector.register(listener, selectors.EVENT_READ, self._accept)
+    self._judges: set[socket.socket] = set()
+    self._greeted: set[socket.socket] = set()
+    self._waiting: collections.deque[_Job] = collections.deque()
+    self._launchers: list[_Launcher] = []
+    self._hello: jobs.Hello | None = None
+    self._num_failures = 0
+    self._reason = ""  # of the last failure
+    self.is_quarantined = False
+
+  def serve(self, until_closed: int) -> None:
+    """Serves until the descriptor's other end is closed."""
+    self._selector.register(until_closed, selectors.EVENT_READ, None)
+    try:
+      self._fill_up()
+      while True:
+        nearest = min((k.deadline for k in self._launchers), default=0.0)
+        wait = max(0.0, min(nearest - time.monotonic(), 1.0))
+        for key, _ in self._selector.select(wait):
+          if key.data is None:
+            return
+          key.data(key.fileobj)
+        self._check_deadlines()
+        self._hand_out()
+    finally:
+      busy = [k.job for k in self._launchers if k.job is not None]
+      for launcher in self._launchers:
+        launcher.end()
+      for job in [*busy, *self._waiting]:
+        os.close(job.descriptor)
+      for judge in self._judges:
+        judge.close()
+      self._listener.close()
+      self._selector.close()
+
+  def _accept(self, listener):
+    judge, _ = listener.accept()
+    self._judges.add(judge)
+    self._selector.register(judge, selectors.EVENT_READ, self._receive_job)
+    self._greet()
+
+  def _greet(self):
+    """Tells those who wait what there is."""
+    if self.is_quarantined:
+      message = jobs.StartFailed(self._reason)
+    elif self._hello is not None:
+      message = self._hello
+    else:
+      return
+    for judge in self._judges - self._greeted:
+      try:
+        judge.send(msgspec.msgpack.encode(message))
+      except OSError:
+        pass
+    self._greeted |= self._judges
+
+  def _receive_job(self, judge):
+    try:
+      message, descriptors, _, _ = socket.recv_fds(
+        judge, jobs.MAX_MESSAGE_BYTES, 1
+      )
+    except OSError:
+      message, descriptors = b"", []
+    if not message or not descriptors:
+      self._forget(judge)
+      return
+    job = _Job(judge, message, descriptors[0])
+    if self.is_quarantined:
+      job.answer(_report(jobs.Outcome.MACHINE_FAILED, self._reason))
+    else:
+      self._waiting.append(job)
+
+  def _forget(self, judge):
+    self._selector.unregister(judge)
+    judge.close()
+    self._judges.discard(judge)
+    self._greeted.discard(judge)
+    kept = collections.deque()
+    for job in self._waiting:
+      if job.judge is judge:
+        os.close(job.descriptor)
+      else:
+        kept.append(job)
+    self._waiting = kept
+
+  def _fill_up(self):
+    while len(self._launchers) < NUM_LAUNCHERS and not self.is_quarantined:
+      launcher = _Launcher(self._command)
+      self._launchers.append(launcher)
+      self._selector.register(
+        launcher.socket,
+        selectors.EVENT_READ,
+        lambda _, launcher=launcher: self._receive_report(launcher),
+      )
+
+  def _receive_report(self, launcher):
+    try:
+      message = launcher.socket.recv(jobs.MAX_MESSAGE_BYTES)
+    except OSError:
+      message = b""
+    if not message:
+      self._failed(launcher, "the launcher process ended")
+    elif launcher.hello is None:
+      self._started(launcher, message)
+    else:
+      self._finished(launcher, message)
+
+  def _started(self, launcher, message):
+    hello = msgspec.msgpack.decode(message, type=jobs.Hello | jobs.StartFailed)
+    if isinstance(hello, jobs.StartFailed):
+      self._failed(launcher, hello.reason)
+      return
+    launcher.hello = self._hello = hello
+    launcher.deadline = float("inf")
+    self._greet()
+
+  def _finished(self, launcher, message):
+    report = msgspec.msgpack.decode(message, type=jobs.Report)
+    job, launcher.job, launcher.deadline = launcher.job, None, float("inf")
+    job.answer(message)
+    if report.outcome == jobs.Outcome.MACHINE_FAILED:
+      self._failed(launcher, report.message)
+      return
+    self._num_failures = 0
+    if (
+      report.outcome == jobs.Outcome.KERNEL_FAILED
+      or launcher.num_jobs >= _MAX_JOBS
+    ):
+      self._remove(launcher)
+    self._fill_up()
+
+  def _failed(self, launcher, reason):
+    """It failed for a reason of its own or the device's."""
+    self._num_failures += 1
+    self._reason = reason
+    if launcher.job is not None:
+      launcher.job.answer(_report(jobs.Outcome.MACHINE_FAILED, reason))
+      launcher.job = None
+    self._remove(launcher)
+    if self._num_failures >= MAX_FAILURES:
+      self._quarantine(reason)
+    self._fill_up()
+
+  def _remove(self, launcher):
+    self._selector.unregister(launcher.socket)
+    self._launchers.remove(launcher)
+    if not launcher.end():
+      self._quarantine("a killed launcher does not end: stuck in the driver")
+
+  def _quarantine(self, reason):
+    self.is_quarantined = True
+    self._reason = f"GPU {self._device} is not usable: {reason}"
+    print(f"kernels_eval: {self._reason}", file=sys.stderr)
+    for job in self._waiting:
+      job.answer(_report(jobs.Outcome.MACHINE_FAILED, self._reason))
+    self._waiting.clear()
+    self._greet()
+
+  def _check_deadlines(self):
+    for launcher in list(self._launchers):
+      if time.monotonic() < launcher.deadline:
+        continue
+      if launcher.job is None:
+        self._failed(launcher, f"no launcher started within {START_S:g} s")
+        continue
+      job, launcher.job = launcher.job, None
+      self._remove(launcher)
+      job.answer(_report(jobs.Outcome.TIMED_OUT, "killed"))
+      self._fill_up()
+
+  def _hand_out(self):
+    while self._waiting:
+      ready = [k for k in self._launchers if k.hello and k.job is None]
+      busy = [k.job for k in self._launchers if k.job is not None]
+      if not ready or any(job.is_timing for job in busy):
+        return
+      if self._waiting[0].is_timing and busy:
+        return
+      ready[0].start(self._waiting.popleft())
+
+
+def main(argv: list[str]) -> int:
+  """Serves until standard input closes."""
+  parser = argparse.ArgumentParser(prog="python -m kernels_eval.cuda.server")
+  parser.add_argument("--socket", type=pathlib.Path, required=True)
+  parser.add_argument("--device", type=int, default=0)
+  arguments = parser.parse_args(argv)
+  listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+  listener.bind(str(arguments.socket))
+  listener.listen(256)
+  command = [
+    *(sys.executable, "-m", "kernels_eval.cuda.launcher"),
+    *("--device", str(arguments.device)),
+  ]
+  Server(arguments.device, command, listener).serve(0)
+  return 0
+
+
+if __name__ == "__main__":
+  sys.exit(main(sys.argv[1:]))

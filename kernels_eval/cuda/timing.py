@@ -1,0 +1,288 @@
+"""How long a correct candidate takes on the GPU, beside the canonical kernel.
+
+Candidate and baseline run in turn, each call with input values of its own,
+outputs poisoned, what kernels asked the cache to keep forgotten and the rest
+pushed out; one pair of events a call. One call, which the candidate cannot
+tell from the others, is checked like a case of correctness. A time below what
+the memory needs to bring the inputs is no time.
+"""
+
+import collections
+import dataclasses
+import os
+import statistics
+
+import numpy as np
+
+from kernels_eval import candidate as candidate_lib
+from kernels_eval import correctness, dtypes
+from kernels_eval.candidate import Candidate
+from kernels_eval.cpu import protocol
+from kernels_eval.cpu import run_cases as run_cases_lib
+from kernels_eval.cpu.outcome import Stop
+from kernels_eval.cuda import connection, executor, image, jobs
+from kernels_eval.problems import inputs, spec, timing_sizes
+from kernels_eval.schema import Status, Timing, describe_mismatch
+
+NUM_CALLS = 20
+NUM_WARM = 3
+# Inputs repeat after this many elements (a prime, so that no row equals
+# another): enough to be larger than what a kernel could remember.
+BASE_ITEMS = 1_048_583
+# Measured and datasheet bandwidth differ by some percent in either direction.
+_FLOOR_SLACK = 0.8
+_MAX_CACHED = 2
+_MAX_BYTES = 8 * 2**30
+
+
+@dataclasses.dataclass(frozen=True)
+class _Input:
+  tensor: spec.Tensor
+  base: np.ndarray  # stored form, flat
+  shape: tuple[int, ...]
+  rolls: bool
+
+  def values(self, roll: int) -> np.ndarray:
+    """The whole tensor of a call, stored form."""
+    base = (
+      np.roll(self.base, -(roll % self.base.size)) if self.rolls else self.base
+    )
+    return np.resize(base, self.shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Prepared:
+  case: spec.Case
+  inputs: tuple[_Input, ...]
+  checked_roll: int
+  exact: dict[str, np.ndarray]
+  single: dict[str, np.ndarray]
+  baseline: executor.Artefact
+  baseline_plan: Candidate
+
+
+class Timer:
+  """Times candidates of an executor; keeps inputs and references of the last
+  problems."""
+
+  def __init__(self, owner: executor.CudaExecutor, seed: int, wall_s: float):
+    """Args: the executor, the judge's seed, the deadline of all calls of one
+    candidate."""
+    self._executor = owner
+    self._wall_s = wall_s
+    self._seed = seed
+    self._rng = np.random.default_rng([seed, 0x71])
+    self._prepared: collections.OrderedDict[tuple, _Prepared] = (
+      collections.OrderedDict()
+    )
+
+  def time(
+    self,
+    artefact: executor.Artefact,
+    plan: Candidate,
+    problem: spec.Problem,
+    dims: dict[str, int] | None = None,
+  ) -> Timing:
+    """Times a candidate that was right on every case.
+
+    Args:
+      artefact: compiled.
+      plan: its launches and scratch.
+      problem: what it solves.
+      dims: of the timed case; None means the problem's own.
+
+    Raises:
+      Stop: wrong, too fast to be true, or stopped at this size.
+      HostError: a fault of the machine.
+    """
+    dims = dims or timing_sizes.dims_for(problem)
+    prepared = self._prepare(problem, dims)
+    report, outputs = self._measure(artefact, plan, problem, prepared)
+    for tensor in problem.outputs:
+      mismatch = correctness.compare(
+        tensor.name,
+        outputs[tensor.name],
+        prepared.exact[tensor.name],
+        prepared.single[tensor.name],
+        tensor.dtype,
+        factor=problem.tolerance_factor,
+      )
+      if mismatch is not None:
+        raise Stop(
+          Status.WRONG_ANSWER,
+          f"in a timed call: {describe_mismatch(mismatch)}",
+          case=prepared.case,
+          mismatch=mismatch,
+        )
+    mine, baseline = report.times_ms
+    floor_ms = (
+      1e3
+      * timing_sizes.least_read_bytes(problem, prepared.case.dims)
+      / self._executor.device.bandwidth_bytes_per_s
+    )
+    candidate_ms = statistics.median(mine)
+    if candidate_ms < _FLOOR_SLACK * floor_ms:
+      raise Stop(
+        Status.INTEGRITY_VIOLATION,
+        f"{candidate_ms:.4f} ms is less than the {floor_ms:.4f} ms that the "
+        "memory needs to bring the inputs",
+        case=prepared.case,
+      )
+    return Timing(
+      case=str(prepared.case),
+      candidate_ms=candidate_ms,
+      reference_ms=statistics.median(baseline),
+      candidate_spread=_spread(mine),
+      reference_spread=_spread(baseline),
+      num_calls=len(mine),
+      floor_ms=floor_ms,
+      baseline="canonical",
+      device=self._executor.device.device,
+      device_state=report.device_state,
+    )
+
+  def _prepare(self, problem, dims):
+    key = (problem.name, *dims.items())
+    if key in self._prepared:
+      self._prepared.move_to_end(key)
+      return self._prepared[key]
+    case = spec.Case(
+      len(problem.cases),
+      dims,
+      problem.distributions[0],
+      {s.name: s.values[0] for s in problem.scalars},
+    )
+    rng = spec.generator(f"{self._seed}/{problem.name}/timing")
+    roll = int(rng.integers(1, BASE_ITEMS))
+    made = tuple(_make_input(t, case, rng) for t in problem.inputs)
+    arrays = {i.tensor.name: i.values(roll) for i in made}
+    with np.errstate(all="ignore"):
+      exact = problem.expected(case, arrays)
+      single = problem.expected(case, arrays, np.float32)
+    plan = candidate_lib.parse(problem.canonical, problem)
+    with self._executor.folder() as folder:
+      baseline = self._executor.compile(plan, problem, folder)
+    prepared = _Prepared(case, made, roll, exact, single, baseline, plan)
+    self._prepared[key] = prepared
+    if len(self._prepared) > _MAX_CACHED:
+      self._prepared.popitem(last=False)
+    return prepared
+
+  def _measure(self, artefact, plan, problem, prepared):
+    case = prepared.case
+    # Contents are made on the device.
+    arrays = {
+      t.name: np.broadcast_to(
+        dtypes.DTYPES[t.dtype].storage.type(0), t.shape_for(case.dims)
+      )
+      for t in problem.inputs
+    }
+    subjects = []
+    for a, p in (
+      (artefact, plan),
+      (prepared.baseline, prepared.baseline_plan),
+    ):
+      (run_case,) = run_cases_lib.make(
+        a.entries,
+        p,
+        problem,
+        [(case, arrays)],
+        max_buffer_bytes=_MAX_BYTES,
+        max_shared_bytes=self._executor.device.shared_bytes,
+      )
+      subjects.append((a, run_case))
+    # Inputs and outputs come first in both, so that they share their places.
+    layouts = [image.lay_out([c]) for _, c in subjects]
+    parts, position = [], 0
+
+    def place(data):
+      nonlocal position
+      start = position
+      padding = -len(data) % 256
+      parts.extend([data, bytes(padding)])
+      position += len(data) + padding
+      return start
+
+    cubins = [place(a.cubin) for a, _ in subjects]
+    table = []
+    for i, item in enumerate(prepared.inputs):
+      raw = item.base.view(np.uint8)
+      table.append(
+        jobs.Input(
+          image_offset=layouts[0].offsets[0][i],
+          num_items=int(np.prod(item.shape, dtype=np.int64)),
+          item_bytes=item.base.itemsize,
+          base_offset=place(memoryview(raw)),
+          base_items=item.base.size,
+          rolls=item.rolls,
+        )
+      )
+    outputs, size = [], position
+    for buffer, offset in zip(
+      subjects[0][1].buffers, layouts[0].offsets[0], strict=True
+    ):
+      if buffer.role == protocol.OUTPUT:
+        outputs.append((offset, size, buffer.num_bytes))
+        size += -(-buffer.num_bytes // 256) * 256
+    num_calls = NUM_WARM + NUM_CALLS
+    rolls = self._rng.integers(1, BASE_ITEMS, (num_calls, len(subjects)))
+    checked = int(self._rng.integers(NUM_WARM, num_calls))
+    rolls[checked, 0] = prepared.checked_roll
+    job = jobs.Timing(
+      subjects=tuple(
+        jobs.Subject(
+          cubin,
+          len(a.cubin),
+          tuple(
+            executor.make_launch(k, a.names[k.entry], layout.offsets[0])
+            for k in run_case.launches
+          ),
+        )
+        for cubin, (a, run_case), layout in zip(
+          cubins, subjects, layouts, strict=True
+        )
+      ),
+      image_bytes=max(layout.num_bytes for layout in layouts),
+      inputs=tuple(table),
+      rolls=tuple(tuple(int(r) for r in row) for row in rolls),
+      num_warm=NUM_WARM,
+      checked=checked,
+      outputs=tuple(outputs),
+      wall_s=self._wall_s,
+    )
+    descriptor = connection.make_mapping(parts, max(size, 1))
+    try:
+      report = self._executor.ask(job, descriptor)
+      executor.check_report(report, [(case, arrays)], self._wall_s)
+      memory = connection.view(descriptor, max(size, 1))
+      stored = {}
+      for tensor, (_, offset, num_bytes) in zip(
+        problem.outputs, outputs, strict=True
+      ):
+        stored[tensor.name] = (
+          memory[offset : offset + num_bytes]
+          .view(dtypes.DTYPES[tensor.dtype].storage)
+          .reshape(tensor.shape_for(case.dims))
+        )
+      return report, stored
+    finally:
+      os.close(descriptor)
+
+
+def _make_input(tensor, case, rng):
+  shape = tensor.shape_for(case.dims)
+  count = int(np.prod(shape, dtype=np.int64))
+  if tensor.fill is not None:
+    values = tensor.fill(rng, shape, case.dims)
+  else:
+    values = inputs.DISTRIBUTIONS[case.distribution](
+      rng, (min(count, BASE_ITEMS),)
+    )
+  stored = np.ascontiguousarray(dtypes.DTYPES[tensor.dtype].encode(values))
+  return _Input(tensor, stored.reshape(-1), shape, tensor.fill is None)
+
+
+def _spread(times):
+  """Distance of the quartiles over the median."""
+  low, middle, high = statistics.quantiles(times, n=4)
+  return (high - low) / middle

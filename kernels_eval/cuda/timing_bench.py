@@ -1,0 +1,163 @@
+"""How well times repeat, and whether a copy reads as fast as it is.
+
+Each kernel is evaluated many times as a candidate of its own. The copy is
+compared with what `copy_ceiling.cu`, a program without any of our code, says.
+"""
+
+import pathlib
+import shutil
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable
+
+import msgspec
+
+from kernels_eval import candidate as candidate_lib
+from kernels_eval import client, problems, sandbox, temporary
+from kernels_eval.cpu import toolchain
+from kernels_eval.cpu.settings import Settings
+from kernels_eval.cuda import executor as executor_lib
+from kernels_eval.cuda import presence, server_process, timing, toolkit
+from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.schema import Request
+
+KERNELS = ("relu", "softmax", "layer_norm", "transpose", "matmul", "column_sum")
+_CEILING = pathlib.Path(__file__).parent / "copy_ceiling.cu"
+_COPY_ITEMS = 2**28  # floats: 1 GiB in, 1 GiB out
+# relu is a copy as far as the memory is concerned.
+_COPY = """\
+__global__ void relu(const float* x, float* out, int n) {
+  int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
+  if (i + 3 < n) {
+    float4 v = *(const float4*)(x + i);
+    v = make_float4(fmaxf(v.x, 0), fmaxf(v.y, 0), fmaxf(v.z, 0), fmaxf(v.w, 0));
+    *(float4*)(out + i) = v;
+  } else {
+    for (; i < n; i++) out[i] = fmaxf(x[i], 0.0f);
+  }
+}
+// launch: relu grid=(ceil_div(n, 1024)) block=(256)
+"""
+
+
+class Repeats(msgspec.Struct, frozen=True):
+  """One kernel, evaluated `count` times."""
+
+  problem: str
+  count: int
+  median_ms: float
+  coefficient_of_variation: float
+  largest_over_smallest: float
+
+
+class Result(msgspec.Struct, frozen=True):
+  """What was measured. Bandwidths are bytes a second."""
+
+  device: str
+  repeats: tuple[Repeats, ...]
+  copy_bandwidth: float
+  copy_ceiling: float | None  # None: there is no nvcc to build it with
+  device_state: str
+
+
+def run(count: int, on_result: Callable[[], None]) -> Result:
+  """Measures.
+
+  Args:
+    count: evaluations of each kernel.
+    on_result: called after each one.
+
+  Raises:
+    client.HarnessError: no usable GPU, or a kernel that does not pass.
+  """
+  obstacle = presence.obstacle()
+  if obstacle is not None:
+    raise client.HarnessError(obstacle)
+  repeats, state = [], ""
+  with client.Pool(num_workers=1, executor="cuda", with_timing=True) as pool:
+    device = pool.hello.toolchain
+    for name in KERNELS:
+      times = []
+      for i in range(count):
+        text = f"{problems.get(name).canonical}\n// evaluation {i}\n"
+        (evaluation,) = pool.evaluate([Request(f"{name}-{i}", name, text)])
+        if not evaluation.passed:
+          raise client.HarnessError(f"{name}: {evaluation.message}")
+        times.append(evaluation.candidate_ms)
+        state = evaluation.timing.device_state
+        on_result()
+      repeats.append(
+        Repeats(
+          name,
+          count,
+          statistics.median(times),
+          statistics.stdev(times) / statistics.fmean(times),
+          max(times) / min(times),
+        )
+      )
+  return Result(device, tuple(repeats), _copy_bandwidth(), _ceiling(), state)
+
+
+def _copy_bandwidth():
+  problem = problems.get("relu")
+  root = temporary.make_root()
+  server = server_process.ServerProcess(root, 0)
+  try:
+    made = executor_lib.CudaExecutor(
+      toolchain.prepare(),
+      toolkit.find(),
+      sandbox.probe(),
+      root,
+      server.socket,
+      Settings(),
+      CudaSettings(),
+    )
+    try:
+      plan = candidate_lib.parse(_COPY, problem)
+      timer = timing.Timer(made, 0, 600.0)
+      with made.folder() as folder:
+        artefact = made.compile(plan, problem, folder)
+        found = timer.time(artefact, plan, problem, {"n": _COPY_ITEMS})
+    finally:
+      made.close()
+  finally:
+    server.stop()
+    shutil.rmtree(root, ignore_errors=True)
+  return 8 * _COPY_ITEMS / (found.candidate_ms * 1e-3)
+
+
+def _ceiling():
+  nvcc = shutil.which("nvcc")
+  if nvcc is None:
+    return None
+  with tempfile.TemporaryDirectory() as folder:
+    program = f"{folder}/ceiling"
+    subprocess.run(
+      [nvcc, "-O2", "-o", program, str(_CEILING)], check=True, timeout=120
+    )
+    done = subprocess.run(
+      [program], check=True, timeout=120, capture_output=True, text=True
+    )
+  return float(done.stdout)
+
+
+def describe(result: Result) -> str:
+  """A short table."""
+  lines = [f"{result.device}; {result.device_state}"]
+  for r in result.repeats:
+    lines.append(
+      f"{r.problem:12s} {r.count} evaluations, median {r.median_ms:.4f} ms, "
+      f"coefficient of variation "
+      f"{100 * r.coefficient_of_variation:.2f} %, largest over smallest "
+      f"{r.largest_over_smallest:.3f}"
+    )
+  copy = f"copy: {result.copy_bandwidth / 1e12:.3f} TB/s"
+  if result.copy_ceiling is None:
+    lines.append(f"{copy}; no nvcc here to build the independent program with")
+  else:
+    lines.append(
+      f"{copy}, independent program {result.copy_ceiling / 1e12:.3f} TB/s, "
+      f"ratio {result.copy_bandwidth / result.copy_ceiling:.3f}"
+    )
+  return "\n".join(lines)

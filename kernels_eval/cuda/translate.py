@@ -1,0 +1,86 @@
+"""CUDA C++ text to the unit that NVRTC compiles.
+
+The text stays as it is, line for line; only `#include`s of host headers are
+left out, whose names `include/ke_prelude.h` offers. A trailer checks that each
+launched kernel takes the parameters that it will get.
+"""
+
+import re
+
+from kernels_eval import source
+from kernels_eval.candidate import Candidate
+from kernels_eval.cpu import refusals, translate
+from kernels_eval.problems import spec
+
+_INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]*)[>\"]")
+_HALF = re.compile("half|bfloat|bf16")
+_NVRTC_HEADERS = (
+  "cuda_fp16.h",
+  "cuda_fp16.hpp",
+  "cuda_bf16.h",
+  "cuda_bf16.hpp",
+)
+
+
+def _is_left_out(directive):
+  match = _INCLUDE.match(directive)
+  return (
+    match is not None
+    and match[1] in refusals.HEADERS
+    and match[1] not in _NVRTC_HEADERS
+  )
+
+
+def _without_host_headers(program):
+  parts, at = [], 0
+  for token in source.code(program):
+    if token.kind == "directive" and _is_left_out(token.text):
+      parts += [
+        program[at : token.start],
+        "\n" * program[token.start : token.end].count("\n"),
+      ]
+      at = token.end
+  return "".join([*parts, program[at:]])
+
+
+def name_expression(launch) -> str:
+  """What NVRTC calls the kernel of a launch."""
+  return f"{launch.kernel}{launch.template}"
+
+
+def _checks(index, launch, types):
+  f = f"ke_function_{index}"
+  text = (
+    f"typedef decltype(&{name_expression(launch)}) {f};\n"
+    f'static_assert(ke_device::parameters<{f}>::is_void, "KE_VOID {index}");\n'
+    f"static_assert(ke_device::parameters<{f}>::count == {len(types)}, "
+    f'"KE_COUNT {index}");\n'
+  )
+  for i, t in enumerate(types):
+    text += (
+      f"static_assert(ke_device::fits<ke_device::parameter<{i}, {f}>, {t}>"
+      f'::value, "KE_TYPE {index} {i}");\n'
+    )
+  return text
+
+
+def translate_unit(candidate: Candidate, problem: spec.Problem) -> str:
+  """The whole unit: prelude, candidate, checks."""
+  types = [
+    [
+      translate.parameter_type(a, problem, candidate.scratch)
+      for a in launch.arguments
+    ]
+    for launch in translate.entries(candidate)
+  ]
+  has_half = _HALF.search(candidate.source + str(types)) is not None
+  headers = ["ke_prelude.h"]
+  if has_half:
+    headers += ["cuda_fp16.h", "cuda_bf16.h"]
+  parts = [f'#include "{header}"\n' for header in headers]
+  parts.append(f'#line 1 "{translate.SOURCE_NAME}"\n')
+  parts.append(_without_host_headers(candidate.source))
+  parts.append(f'\n\n#line 1 "{translate.TRAILER_NAME}"\n')
+  for index, launch in enumerate(translate.entries(candidate)):
+    parts.append(_checks(index, launch, types[index]))
+  return "".join(parts)

@@ -1,0 +1,192 @@
+"""The GPU executor on a real GPU. Skipped where there is none."""
+
+import time
+
+import numpy as np
+import pytest
+
+from kernels_eval import client, mutations, problems
+from kernels_eval.cuda import presence, state
+from kernels_eval.schema import Phase, Request
+
+_OBSTACLE = presence.obstacle()
+pytestmark = pytest.mark.skipif(
+  _OBSTACLE is not None, reason=f"no GPU to judge on: {_OBSTACLE}"
+)
+HEAD = (
+  "__global__ void relu(const float* x, float* out, int n) {\n"
+  "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+)
+GOOD = HEAD + "  if (i < n) out[i] = fmaxf(x[i], 0.0f);\n"
+
+
+@pytest.fixture(scope="module")
+def pool():
+  with client.Pool(num_workers=2, executor="cuda") as made:
+    yield made
+
+
+@pytest.fixture(scope="module")
+def timing_pool():
+  with client.Pool(num_workers=1, executor="cuda", with_timing=True) as made:
+    yield made
+
+
+def judge(pool, text, name="relu"):
+  (evaluation,) = pool.evaluate([Request("k", name, text)])
+  return evaluation
+
+
+def test_every_canonical_solution_passes(pool):
+  names = sorted(problems.FAMILIES)
+  answers = pool.evaluate(
+    [Request(n, n, problems.get(n).canonical) for n in names]
+  )
+  assert [(a.id, a.message) for a in answers if not a.passed] == []
+  assert all(a.num_registers for a in answers)
+
+
+@pytest.mark.parametrize(
+  ("extra", "status", "words"),
+  [
+    ("  if (i < n) out[i] = x[i];\n", "wrong_answer", "expected"),
+    ("", "passed", "right"),
+    ("  if (i == 0) out[n + 3] = 1.0f;\n", "runtime_error", "line 4"),
+    ("  if (i == 0) out[-3] = 1.0f;\n", "runtime_error", "line 4"),
+    ("  if (i == 0) out[1 << 28] = 1.0f;\n", "runtime_error", "outside"),
+    ("  *(volatile float*)8 = 1.0f;\n", "runtime_error", "outside"),
+    ("  *(volatile float*)((char*)out + 1) = 1;\n", "runtime_error", "misal"),
+    ("  __trap();\n", "runtime_error", "trap"),
+    ("  assert(n < 0);\n", "runtime_error", "assertion"),
+    ("  while (((volatile float*)x)[0] < 1e30f) {}\n", "timeout", "end"),
+    ("  ((float*)x)[0] = 5.0f;\n", "integrity_violation", "modified"),
+    ('  if (i == 0) printf("\\xff %d\\n", n);\n', "passed", "right"),
+    (
+      '  for (int k = 0; k < 20000; k++) printf("flood %d\\n", k);\n',
+      "passed",
+      "right",
+    ),
+  ],
+)
+def test_what_a_kernel_does_wrong(pool, extra, status, words):
+  evaluation = judge(pool, GOOD + extra + "}\n")
+  assert (evaluation.status, words in evaluation.message) == (status, True), (
+    evaluation
+  )
+  assert len(evaluation.log) <= 16 * 1024
+  # The next candidate does not suffer.
+  assert judge(pool, GOOD + f"}} // after {extra!r}\n").passed
+
+
+def test_a_kernel_that_does_not_end_is_ended_in_time(pool):
+  started = time.monotonic()
+  text = GOOD + "  while (((volatile float*)x)[n - 1] < 1e30f) {}\n} // 2\n"
+  assert judge(pool, text).status == "timeout"
+  assert time.monotonic() - started < 25
+
+
+@pytest.mark.parametrize("bytes_", [200 * 1024, 300 * 1024])
+def test_shared_memory_is_the_devices(pool, bytes_):
+  text = HEAD + (
+    "  extern __shared__ float s[];\n"
+    "  s[threadIdx.x] = i < n ? x[i] : 0.0f;\n"
+    "  __syncthreads();\n"
+    "  if (i < n) out[i] = fmaxf(s[threadIdx.x], 0.0f);\n}\n"
+    f"// launch: relu grid=(ceil_div(n, 256)) block=(256) smem={bytes_}\n"
+  )
+  expected = "passed" if bytes_ < 227 * 1024 else "launch_error"
+  assert judge(pool, text).status == expected
+
+
+@pytest.mark.parametrize(
+  "body",
+  [
+    "  __shared__ float s[256];\n  if (i < n) out[i] = s[threadIdx.x];\n}\n",
+    # Where the last candidate's outputs lay.
+    "  if (i < n) out[i] = x[i] > 0 ? x[i + (1 << 12)] : 0;\n}\n",
+  ],
+)
+def test_nothing_right_is_left_lying_about(pool, body):
+  assert judge(pool, GOOD + "} // before\n").passed
+  assert judge(pool, HEAD + body).status in ("wrong_answer", "runtime_error")
+
+
+def test_a_random_mistake_gets_the_same_status_on_both_executors(pool):
+  names = sorted(problems.FAMILIES)
+  requests = []
+  for i, name in enumerate(names):
+    rng = np.random.default_rng(i)
+    mutated = mutations.mutate(problems.get(name).canonical, rng)
+    if mutated is not None:
+      requests.append(Request(name, name, mutated[1]))
+  on_gpu = pool.evaluate(requests)
+  with client.Pool(executor="cpu") as cpu_pool:
+    on_cpu = cpu_pool.evaluate(requests)
+  differing = [
+    (g.id, str(g.status), str(c.status), c.finding and c.finding.kind)
+    for g, c in zip(on_gpu, on_cpu, strict=True)
+    if g.passed != c.passed
+  ]
+  # What the CPU executor's checks see and a GPU does not: races, reads of
+  # memory that nothing wrote, and of neighbours' memory, that went well.
+  unseen = {"data_race", "uninitialized_read", "out_of_bounds"}
+  assert [d for d in differing if d[3] not in unseen] == []
+
+
+def test_times_are_steady_and_above_the_floor(timing_pool):
+  answers = [
+    judge(timing_pool, problems.get(n).canonical + f"// {k}\n", n)
+    for n in ("softmax", "relu")
+    for k in range(3)
+  ]
+  for a in answers:
+    assert a.phase == Phase.TIME and a.passed
+    assert a.timing.floor_ms < a.candidate_ms
+    assert 0.8 < a.speedup < 1.25  # it is the baseline
+  times = [a.candidate_ms for a in answers[:3]]
+  assert max(times) / min(times) < 1.1
+
+
+def test_a_slower_kernel_has_a_smaller_speedup(timing_pool):
+  text = HEAD + (
+    "  float v = i < n ? x[i] : 0.0f;\n"
+    "  for (int k = 0; k < 2000; k++) v = v * 1.0000001f;\n"
+    "  for (int k = 0; k < 2000; k++) v = v / 1.0000001f;\n"
+    "  if (i < n) out[i] = x[i] > 0 ? x[i] : 0.0f * v;\n}\n"
+  )
+  evaluation = judge(timing_pool, text)
+  assert evaluation.passed and evaluation.speedup < 0.5
+
+
+def test_a_kernel_for_small_sizes_only_is_found_out_when_timed(timing_pool):
+  text = HEAD + "  if (i < n && n < 100000) out[i] = fmaxf(x[i], 0.0f);\n}\n"
+  evaluation = judge(timing_pool, text)
+  assert evaluation.status == "wrong_answer"
+  assert "timed call" in evaluation.message
+
+
+def test_a_kernel_that_remembers_its_answer_is_found_out(timing_pool):
+  # Computes in the first calls, then trusts what it has stored.
+  text = (
+    "__device__ float memory[1 << 25];\n__device__ int calls;\n"
+    + HEAD
+    + "  if (i >= n) return;\n"
+    "  if (n < 100000) { out[i] = fmaxf(x[i], 0.0f); return; }\n"
+    "  if (memory[i] == 0.0f) memory[i] = fmaxf(x[i], 0.0f) + 1.0f;\n"
+    "  out[i] = memory[i] - 1.0f;\n}\n"
+  )
+  assert judge(timing_pool, text).status == "wrong_answer"
+
+
+def test_device_memory_is_given_back():
+  before = state.used_bytes(0)
+  if before is None:
+    pytest.skip("the driver's management library does not answer")
+  with client.Pool(num_workers=2, executor="cuda") as made:
+    assert judge(made, GOOD + "}\n").passed
+    judge(made, GOOD + "  *(volatile float*)8 = 1.0f;\n}\n")
+    assert state.used_bytes(0) > before
+  deadline = time.monotonic() + 10
+  while state.used_bytes(0) > before and time.monotonic() < deadline:
+    time.sleep(0.1)
+  assert state.used_bytes(0) <= before

@@ -1,0 +1,236 @@
+"""Compiling for a GPU in the sandbox. NVRTC needs no device; the server's
+launchers are stand-ins (`fake_launcher.py`)."""
+
+import pathlib
+import socket
+import threading
+
+import pytest
+
+from kernels_eval import candidate as candidate_lib
+from kernels_eval import problems, sandbox
+from kernels_eval.cpu import compile_log as gcc_log
+from kernels_eval.cpu import toolchain
+from kernels_eval.cpu.outcome import Stop
+from kernels_eval.cpu.settings import Settings
+from kernels_eval.cuda import compile_log, jobs, toolkit, translate
+from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.schema import Status
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+HEAD = (
+  "__global__ void relu(const float* x, float* out, int n) {\n"
+  "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+)
+BODY = "  if (i < n) out[i] = fmaxf(x[i], 0.0f);\n}\n"
+
+
+@pytest.fixture(scope="module")
+def executor(tmp_path_factory):
+  from kernels_eval.cuda import executor as executor_lib
+
+  folder = tmp_path_factory.mktemp("nvrtc")
+  listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+  listener.bind(str(folder / "gpu"))
+  listener.listen(1)
+
+  def greet():
+    import msgspec
+
+    hello = jobs.Hello("stand-in", (9, 0), "13.0", 232448, 132, 4.8e12)
+    link, _ = listener.accept()
+    link.send(msgspec.msgpack.encode(hello))
+    link.recv(1)
+    link.close()
+
+  greeter = threading.Thread(target=greet)
+  greeter.start()
+  made = executor_lib.CudaExecutor(
+    toolchain.prepare(),
+    toolkit.find(),
+    sandbox.probe(),
+    folder,
+    folder / "gpu",
+    Settings(),
+    CudaSettings(),
+  )
+  yield made
+  made.close()
+  greeter.join()
+  listener.close()
+
+
+def compile_text(executor, text, name="relu"):
+  problem = problems.get(name)
+  with executor.folder() as folder:
+    return executor.compile(candidate_lib.parse(text, problem), problem, folder)
+
+
+@pytest.mark.parametrize("name", sorted(problems.FAMILIES))
+def test_canonical_solutions_compile(executor, name):
+  artefact = compile_text(executor, problems.get(name).canonical, name)
+  assert artefact.cubin.startswith(b"\x7fELF")
+  assert len(artefact.names) == len(artefact.entries) >= 1
+
+
+def test_a_composed_solution_compiles(executor):
+  for name in ("chain-relu-mul_y", "chain-tanh-max"):
+    compile_text(executor, problems.get(name).canonical, name)
+
+
+@pytest.mark.parametrize(
+  "text",
+  [
+    "#include <cuda_runtime.h>\n#include <math.h>\n" + HEAD + BODY,
+    "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n" + HEAD + BODY,
+    'extern "C" ' + HEAD + BODY,
+    HEAD + '  asm volatile("membar.gl;");\n' + BODY,
+    HEAD + "  float m = -INFINITY, f = FLT_MAX; (void)m; (void)f;\n" + BODY,
+    HEAD + "  uint64_t k = UINT64_MAX; int64_t j = INT64_MIN;\n" + BODY,
+    HEAD + '  static_assert(std::is_same<int, int>::value, "");\n' + BODY,
+    HEAD + '  if (i == 0) printf("%d\\n", n);\n' + BODY,
+    HEAD + "  __half h = __float2half(0.0f); (void)h;\n" + BODY,
+  ],
+)
+def test_what_a_candidate_finds_without_asking(executor, text):
+  compile_text(executor, text)
+
+
+def test_a_template_is_found_by_its_arguments(executor):
+  text = (
+    "template <int N, class T>\n" + HEAD.replace("float", "T") + BODY
+  ) + "// launch: relu<2 * 128, float> grid=(ceil_div(n, 256)) block=(256)\n"
+  artefact = compile_text(executor, text)
+  assert artefact.names[0].startswith("_Z4reluILi256Ef")
+
+
+@pytest.mark.parametrize(
+  ("text", "status", "message", "line"),
+  [
+    (HEAD + "  out[i] = y;\n}\n", "compile_error", '"y" is undefined', 3),
+    (HEAD + "  foo(3)\n}\n", "compile_error", '"foo" is undefined', 3),
+    (
+      "template <class T> __device__ T f(T v) { return v.bad; }\n"
+      + HEAD
+      + "  out[i] = f(x[i]);\n}\n",
+      "compile_error",
+      "class type",
+      1,
+    ),
+    (
+      HEAD.replace("const float", "const double") + BODY,
+      "contract_violation",
+      "parameter 1 must be `float* x`",
+      None,
+    ),
+    (
+      HEAD.replace("int n", "long long n") + BODY,
+      "contract_violation",
+      "parameter 3 must be `int n`",
+      None,
+    ),
+    (
+      "__global__ void relu(const float* x, float* out) { out[0] = x[0]; }",
+      "contract_violation",
+      "must take 3 parameters",
+      None,
+    ),
+    (
+      HEAD + "  __shared__ float s[20000];\n  s[i] = x[i];\n"
+      "  __syncthreads();\n  out[i] = s[n - i];\n}\n",
+      "compile_error",
+      "too much shared data",
+      None,
+    ),
+    ('#include "/etc/passwd"\n' + HEAD + BODY, "compile_error", "passwd", 1),
+    ('#include "/dev/zero"\n' + HEAD + BODY, "compile_error", "zero", 1),
+    (
+      "float host(float v) { return v; }\n"
+      + HEAD
+      + "  out[i] = host(x[i]);\n}\n",
+      "compile_error",
+      "execution space",
+      1,
+    ),
+    (
+      "template<int A,int B> struct G{static const int v=G<A-1,B>::v+"
+      "G<A,B-1>::v+G<A-1,B-1>::v;};\n" + HEAD + "  out[i]=G<400,400>::v;\n}\n",
+      "compile_error",
+      "recursi",
+      1,
+    ),
+  ],
+)
+def test_what_the_compiler_says_comes_with_the_candidates_line(
+  executor, text, status, message, line
+):
+  with pytest.raises(Stop) as stop:
+    compile_text(executor, text)
+  assert stop.value.status == status, stop.value.message
+  assert message in stop.value.message
+  assert stop.value.diagnostics[0].line == line
+  assert "root:" not in str(stop.value.diagnostics)
+
+
+def test_an_endless_compilation_is_ended(executor):
+  text = (
+    "constexpr unsigned f(unsigned n) { unsigned s = 0; for (unsigned i = 0; "
+    "i < n; i++) for (unsigned j = 0; j < n; j++) s += i ^ j; return s; }\n"
+    + HEAD
+    + "  constexpr unsigned v = f(100000); out[i] = v;\n}\n"
+  )
+  with pytest.raises(Stop) as stop:
+    compile_text(executor, text)
+  assert stop.value.status in (Status.COMPILE_ERROR, Status.TIMEOUT)
+  compile_text(executor, HEAD + BODY)
+
+
+def test_host_headers_leave_their_lines():
+  text = "#include <math.h>\n#include \\\n <cstdio>\n" + HEAD + BODY
+  problem = problems.get("relu")
+  unit = translate.translate_unit(candidate_lib.parse(text, problem), problem)
+  assert "math.h" not in unit and "cstdio" not in unit
+  own = unit.split('#line 1 "kernel.cu"\n')[1].split("\n")
+  assert own[3] == HEAD.split("\n")[0]
+
+
+LOG = """\
+kernel.cu(3): error: identifier "y" is undefined
+    out[i] = y;
+             ^
+
+kernel.cu(5): warning #177-D: variable "k" was declared but never referenced
+
+kernel.cu(3): error: identifier "y" is undefined
+/cuda/include/a.h(81): error: incomplete type "at<0>" is not allowed
+  struct at : at<I - 1> {};
+              ^
+          detected during:
+            instantiation of class "at<1>" at line 81
+            instantiation of type "p<2>" at line 6 of kernel.cu
+
+/cuda/include/a.h(9): error: no such thing
+          detected during instantiation of "q" at line 2 of launch
+
+launch(6): error: static assertion failed with "KE_TYPE 0 2"
+ptxas error   : Entry function '_Z1kPf' uses too much shared data
+
+2 errors detected in the compilation of "kernel.cu".
+"""
+
+
+def test_a_log_is_sorted():
+  messages = compile_log.read(LOG)
+  assert isinstance(messages, gcc_log.Messages)
+  assert [(d.line, d.message[:20]) for d in messages.diagnostics] == [
+    (3, 'identifier "y" is un'),
+    (6, 'incomplete type "at<'),
+    (None, "Entry function '_Z1k"),
+  ]
+  assert [m.groups() for m in messages.markers] == [("TYPE", "0", "2")]
+  assert messages.trailer_error == "no such thing"
+
+
+def test_the_headers_of_the_prelude_exist():
+  for folder in toolkit.find().include:
+    assert pathlib.Path(folder).is_dir()
