@@ -141,6 +141,11 @@ def _train(config, settings, run_folder, pool) -> int:
     )
     restored = checkpoints.restore_latest(abstract)
     progress, rollouts = state.Progress(), empty
+    if restored is None and workdir.outcome(run_folder) is not None:
+      raise UsageError(
+        f"{run_folder} holds results but no checkpoint to go on from; use "
+        "another --workdir"
+      )
     if restored is not None:
       step, saved, record = restored
       progress = state.Progress(**record)
@@ -220,17 +225,22 @@ def _train(config, settings, run_folder, pool) -> int:
   return EXIT_OK
 
 
-def _finished(run_folder) -> bool:
-  """Prints the table of a run that has ended already."""
-  import json
+def _finished(config, run_folder) -> bool:
+  """Prints the table of a run that has done its iterations already."""
+  from experiments import report, workdir
 
-  from experiments import report
-
-  path = run_folder / "results.json"
-  if not path.exists():
+  result = workdir.outcome(run_folder)
+  if result is None:
     return False
-  print(report.table(json.loads(path.read_text())))
-  print(f"\n{run_folder} is finished; another --workdir starts anew")
+  done, wanted = result["run"]["iterations"], config.run.num_iterations
+  if done < wanted:
+    _say(f"{run_folder} has {done} iterations; going on to {wanted}")
+    return False
+  print(report.table(result))
+  print(
+    f"\n{run_folder} is finished; a larger --config.run.num_iterations goes "
+    "on, another --workdir starts anew"
+  )
   return True
 
 
@@ -246,12 +256,19 @@ def main(argv: list[str]) -> int:
     run_folder = pathlib.Path(values.workdir or f"runs/{name}")
     from experiments import workdir
 
-    known = workdir.prepare(run_folder, settings)
+    with workdir.held(run_folder):
+      workdir.check(run_folder, settings)
+      if _finished(config, run_folder):
+        return EXIT_OK
+      workdir.record(run_folder, settings)
+      return _run(config, settings, run_folder, fail)
   except UsageError as error:
     fail(error)
     return EXIT_USAGE
-  if known and _finished(run_folder):
-    return EXIT_OK
+
+
+def _run(config, settings, run_folder, fail) -> int:
+  """A run whose folder is ours; every failure is a line and a status."""
   for key, value in settings.items():
     _say(f"config.{key}={value}")
 
@@ -272,7 +289,7 @@ def main(argv: list[str]) -> int:
     ) as pool:
       _say(pool.description)
       return _train(config, settings, run_folder, pool)
-  except (UsageError, policy_io.PolicyError) as error:
+  except policy_io.PolicyError as error:
     fail(error)
     return EXIT_USAGE
   except client.HarnessError as error:
