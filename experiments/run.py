@@ -246,10 +246,10 @@ def _finished(config, run_folder) -> bool:
 
 def main(argv: list[str]) -> int:
   """Runs from the command line; returns the exit status."""
-  if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
-    return _help(argv)
   fail = lambda text: print(f"experiments.run: {text}", file=sys.stderr)
   try:
+    if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
+      return _help(argv)
     config, values = settings_lib.parse(argv, _define)
     settings = settings_lib.flat(config)
     name = pathlib.Path(settings_lib.config_path(argv[1:])).stem

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import pathlib
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -63,7 +64,8 @@ def load_file(path: str) -> config_dict.ConfigDict:
   """Runs a config file's `get_config`.
 
   Raises:
-    UsageError: no such file, or it fails.
+    UsageError: no such file, or it fails, with its line; or what it makes
+      does not have the settings of base.py.
   """
   file = pathlib.Path(path)
   if not file.is_file():
@@ -78,11 +80,49 @@ def load_file(path: str) -> config_dict.ConfigDict:
     sys.path.append(root)
   try:
     spec.loader.exec_module(module)
+    if not hasattr(module, "get_config"):
+      raise UsageError(f"{path}: defines no function get_config")
     config = module.get_config()
-  except (AttributeError, KeyError, TypeError, ValueError) as error:
-    text = str(error.args[0] if error.args else error).split("Other fields")[0]
-    raise UsageError(f"{path}: {text.strip()}") from None
+  except UsageError:
+    raise
+  except Exception as error:  # whatever the file does
+    raise UsageError(_where_it_failed(path, error)) from None
+  _check_is_like_base(path, config)
   return config
+
+
+def _where_it_failed(path, error):
+  """FILE:LINE: error of a config file, in one line."""
+  lines = [
+    frame.lineno
+    for frame in traceback.extract_tb(error.__traceback__)
+    if pathlib.Path(frame.filename) == pathlib.Path(path)
+  ]
+  line = lines[-1] if lines else None
+  if isinstance(error, SyntaxError) and error.filename == str(path):
+    line = error.lineno
+  # ml_collections lists all other fields behind its message.
+  text = str(error.args[0] if error.args else "").split("Other fields")[0]
+  text = " ".join(text.split())
+  kind = type(error).__name__
+  return f"{path}{f':{line}' if line else ''}: {kind}{text and f': {text}'}"
+
+
+def _check_is_like_base(path, config):
+  """A config has the settings of base.py, and no others."""
+  from experiments.configs import base
+
+  hint = "; start from base.get_config() and change its settings"
+  if not isinstance(config, config_dict.ConfigDict):
+    raise UsageError(
+      f"{path}: get_config() returns {type(config).__name__}, not a ConfigDict"
+      + hint
+    )
+  known, got = _flatten(base.get_config()), _flatten(config)
+  for key in sorted(set(got) - set(known)):
+    raise UsageError(f"{path}: no setting config.{key}{_near(key, known)}")
+  for key in sorted(set(known) - set(got)):
+    raise UsageError(f"{path}: config.{key} is missing{hint}")
 
 
 def _check_names(argv, config):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from experiments import settings
+from experiments import run, settings
 
 ROOT = pathlib.Path(__file__).parents[2]
 QUICKSTART = "experiments/configs/quickstart.py"
@@ -92,6 +92,63 @@ def test_a_mistake_in_a_file_is_found_too(tmp_path, body, words):
   with pytest.raises(settings.UsageError, match=words) as error:
     parse(config=str(path))
   assert "\n" not in str(error.value)
+
+
+START = "from experiments.configs import base\n"
+
+
+@pytest.mark.parametrize(
+  "text,words",
+  [
+    ("def get_config(:\n", [":1: SyntaxError"]),
+    ("\nimport no_such_module\n", [":2: ModuleNotFoundError", "no_such_mod"]),
+    ("\n\n1 / 0\n", [":3: ZeroDivisionError: division by zero"]),
+    ("def get_config():\n  return base\n", [":2: NameError", "base"]),
+    ("def get_config():\n  raise RuntimeError\n", [":2: RuntimeError"]),
+    ("def get_config():\n  assert False\n", [":2: AssertionError"]),
+    ("def get_config(argument):\n  pass\n", ["TypeError", "argument"]),
+    ("config = 3\n", ["no function get_config"]),
+    ("get_config = 3\n", ["TypeError", "not callable"]),
+    ("def get_config():\n  return {}\n", ["returns dict", "ConfigDict"]),
+    ("def get_config():\n  pass\n", ["returns NoneType", "ConfigDict"]),
+    (
+      "from ml_collections import ConfigDict\n"
+      "def get_config():\n  return ConfigDict({'seed': 1})\n",
+      ["config.eval.every is missing", "base.get_config()"],
+    ),
+    (
+      START + "def get_config():\n  c = base.get_config()\n"
+      "  with c.unlocked():\n    c.sead = 1\n  return c\n",
+      ["no setting config.sead; did you mean seed?"],
+    ),
+    (
+      START + "def get_config():\n  c = base.get_config()\n"
+      "  c.learner.learning_rat = 1.0\n  return c\n",
+      [":4: AttributeError", "learning_rat"],
+    ),
+    ("\0", ["SyntaxError"]),
+  ],
+)
+@pytest.mark.parametrize("flags", [[], ["--help"]], ids=["run", "help"])
+def test_a_config_that_fails_is_one_line_with_its_place(
+  tmp_path, capsys, text, words, flags
+):
+  path = tmp_path / "mine.py"
+  path.write_text(text)
+  folder = tmp_path / "run"
+  argv = ["run", f"--config={path}", f"--workdir={folder}", *flags]
+  assert run.main(argv) == 2
+  (line,) = capsys.readouterr().err.splitlines()
+  assert line.startswith(f"experiments.run: {path}")
+  for word in words:
+    assert word in line
+  assert not folder.exists()
+
+
+def test_help_on_a_config_that_is_not_there_is_one_line(capsys):
+  assert run.main(["run", "--config=nonexist.py", "--help"]) == 2
+  (line,) = capsys.readouterr().err.splitlines()
+  assert "no config file nonexist.py" in line
 
 
 def test_an_unset_number_takes_a_number():
