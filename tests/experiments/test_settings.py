@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from experiments import run, settings
+from experiments.configs import base
 
 ROOT = pathlib.Path(__file__).parents[2]
 QUICKSTART = "experiments/configs/quickstart.py"
@@ -66,6 +67,82 @@ def test_a_mistake_names_the_setting_and_what_is_allowed(argument, words):
   assert "\n" not in text
   for word in words:
     assert word in text
+
+
+# For every setting at least one value that it must not have.
+BAD = {
+  "seed": ["-1", "4294967296", "99999999999999999999999"],
+  "policy.source": ["", " "],
+  "policy.size": ["huge"],
+  "policy.vocab_size": ["299"],
+  "policy.remat": ["all"],
+  "problems.min_operators": ["0"],
+  "problems.max_operators": ["0", "9"],
+  "problems.reduced": ["-0.1", "1.1", "nan"],
+  "problems.num_train": ["0"],
+  "problems.num_heldout": ["0"],
+  "problems.heldout_split": ["train"],
+  "problems.long_prompts": ["cut"],
+  "problems.seed": ["-1", "99999999999999999999999"],
+  "harness.num_workers": ["-1"],
+  "harness.seed": ["-1", "4294967296"],
+  "harness.run_cpu_s": ["0", "inf", "nan"],
+  "harness.compile_cpu_s": ["0", "-1", "inf"],
+  "rollout.num_problems": ["0"],
+  "rollout.group_size": ["1"],
+  "rollout.num_turns": ["0", "17"],
+  "rollout.temperature": ["0", "inf", "nan"],
+  "rollout.max_prompt_tokens": ["7"],
+  "rollout.max_feedback_tokens": ["11"],
+  "rollout.max_new_tokens": ["0"],
+  "rollout.max_context_tokens": ["0", "90", "231"],
+  "rollout.row_buckets": ["()", "(64,32)", "(0,128)"],
+  "rollout.min_spread_groups": ["-1"],
+  "rollout.max_refill_rounds": ["-1"],
+  "method.name": ["ppo"],
+  "method.f_lo": ["-0.1", "nan"],
+  "method.f_hi": ["1.1"],
+  "method.gamma": ["1.1"],
+  "learner.learning_rate": ["0", "inf", "nan"],
+  "learner.warmup_updates": ["-1"],
+  "learner.max_grad_norm": ["0", "inf"],
+  "learner.weight_decay": ["-1", "inf"],
+  "learner.b1": ["1.5", "1", "-0.1"],
+  "learner.b2": ["1", "nan"],
+  "learner.updates_per_iteration": ["0"],
+  "learner.clip_low": ["-0.1", "1.1"],
+  "learner.clip_high": ["-0.1", "inf"],
+  "learner.kl_coef": ["-1", "inf"],
+  "learner.normalization": ["mean"],
+  "learner.bucket_tokens": ["()", "(100,)"],
+  "learner.micro_tokens": ["0"],
+  "learner.max_log_ratio": ["-1", "0", "inf"],
+  "learner.stop_log_ratio": ["-1", "0", "nan", "tight"],
+  "warm_start.num_steps": ["-1"],
+  "warm_start.num_conversations": ["0"],
+  "warm_start.first_right": ["-0.1", "1.1"],
+  "warm_start.repair_right": ["-0.1", "1.1"],
+  "warm_start.batch_rows": ["0"],
+  "warm_start.learning_rate": ["0", "inf"],
+  "warm_start.warmup_steps": ["-4"],
+  "warm_start.log_every": ["0"],
+  "eval.every": ["-1"],
+  "eval.ks": ["()", "(4,1)"],
+  "run.num_iterations": ["-1"],
+  "run.checkpoint_every": ["0"],
+  "run.keep_checkpoints": ["1"],
+  "run.save_trajectories": ["maybe"],
+}
+
+
+@pytest.mark.parametrize("key", settings.flat(base.get_config()))
+def test_every_setting_refuses_what_it_must_not_be(key):
+  for value in BAD[key]:
+    with pytest.raises(settings.UsageError) as error:
+      parse(f"--config.{key}={value}")
+    text = str(error.value)
+    assert key.split(".")[-1] in text and "\n" not in text
+    assert "None" not in text, text
 
 
 def test_a_missing_config_is_named_with_its_neighbour():
@@ -127,6 +204,11 @@ START = "from experiments.configs import base\n"
       [":4: AttributeError", "learning_rat"],
     ),
     ("\0", ["SyntaxError"]),
+    (
+      START + "def get_config():\n  c = base.get_config()\n"
+      "  with c.ignore_type():\n    c.seed = 'one'\n  return c\n",
+      ["config.seed='one': expected a whole number"],
+    ),
   ],
 )
 @pytest.mark.parametrize("flags", [[], ["--help"]], ids=["run", "help"])
@@ -143,6 +225,13 @@ def test_a_config_that_fails_is_one_line_with_its_place(
   for word in words:
     assert word in line
   assert not folder.exists()
+
+
+def test_a_config_of_another_kind_of_file_is_one_line(tmp_path):
+  path = tmp_path / "notes.md"
+  path.write_text("# Notes\n\nwords of a language\n")
+  with pytest.raises(settings.UsageError, match="notes.md:3: SyntaxError"):
+    settings.load_file(str(path))
 
 
 def test_help_on_a_config_that_is_not_there_is_one_line(capsys):
