@@ -5,7 +5,8 @@ config.json            every setting
 metrics.jsonl          one line a step (leap_jax/metrics.py declares them)
 tensorboard/           the same for TensorBoard
 checkpoints/           to go on from
-trajectories/          every conversation, one compressed file an iteration
+trajectories/          every conversation, one compressed file a rollout: of
+                       each iteration, its refills, each evaluation
 policy/                the trained policy
 results.json           the outcome
 learning_curve.png     the picture of it

@@ -1,7 +1,10 @@
 """Iterations against a scripted harness: refilling, skipping, stopping."""
 
 import dataclasses
+import gzip
+import json
 import pathlib
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +13,7 @@ import pytest
 
 from experiments import gathering, iterations, problem_sets, programs, settings
 from experiments.configs import base
-from experiments.state import NonFinite, Run
+from experiments.state import NonFinite, Progress, Run
 from kernels_eval.schema import Status
 from leap_jax import batching, compilations, methods, sharding, update
 
@@ -149,8 +152,9 @@ def test_refilling_ends_after_its_rounds(setup, stopping):
   assert values["update/skipped"] == 1
 
 
-def test_refilling_replaces_groups_without_spread(setup, stopping):
-  # First round: all wrong. Second: problem 0 has one success.
+@pytest.fixture
+def lucky_later():
+  """First round: all wrong. From the second on row 1 succeeds at once."""
   round_of = {"n": -1}
 
   def decide(request):
@@ -160,25 +164,104 @@ def test_refilling_replaces_groups_without_spread(setup, stopping):
     lucky = round_of["n"] >= 1 and row == 1
     return Status.PASSED if lucky else Status.WRONG_ANSWER
 
+  return decide
+
+
+def test_refilling_replaces_groups_without_spread(setup, stopping, lucky_later):
+  run, made, state, _, _ = setup(
+    lucky_later, stopping, max_refill_rounds=3, min_spread_groups=1
+  )
+  _, gathered, values = iterations.iterate(run, made, state, 0)
+  # Row 1's answer must end by itself to count: the fixture is strong enough.
+  assert gathered.has_spread.any()
+  assert values["rollout/refilled_groups"] == 1
+  assert values["update/rows"] > 0
+  index = int(np.flatnonzero(gathered.has_spread)[0])
+  g = run.shape.group_size
+  # Row 1 is of group 0 of the last round.
+  solved = [
+    t.end_reason == "solved" for t in gathered.rounds[-1].trajectories[:g]
+  ]
+  assert any(solved)
+  np.testing.assert_array_equal(
+    (gathered.host.correct & gathered.host.executed).any(-1)[index], solved
+  )
+
+
+def read_conversations(folder):
+  """File name -> conversations."""
+  found = {}
+  for path in sorted(folder.glob("trajectories/*.jsonl.gz")):
+    with gzip.open(path, "rt") as file:
+      found[path.name] = [json.loads(line) for line in file]
+  return found
+
+
+def test_a_replaced_group_is_counted_and_kept_on_disk(
+  setup, stopping, lucky_later, tmp_path
+):
+  run, made, state, _, _ = setup(
+    lucky_later, stopping, max_refill_rounds=3, min_spread_groups=1
+  )
+  written = []
+  with run.config.unlocked():
+    run.config.run.num_iterations = 1
+    run.config.run.checkpoint_every = 1
+  run = dataclasses.replace(
+    run,
+    writer=SimpleNamespace(write=lambda step, values: written.append(values)),
+    checkpoints=SimpleNamespace(save=lambda *_: None),
+  )
+  progress = Progress()
+  iterations.train(run, made, state, None, progress)
+  (values,) = written
+  files = read_conversations(tmp_path)
+  rounds = 1 + int(values["rollout/refill_rounds"])
+  assert rounds > 1 and values["rollout/refilled_groups"] == 1
+  assert sorted(files) == [
+    "iteration_000000.jsonl.gz",
+    *(f"iteration_000000_refill_{i}.jsonl.gz" for i in range(1, rounds)),
+  ]
+  samples = [sample for name in files for sample in files[name]]
+  assert len(samples) == rounds * run.shape.num_rows
+  turns = [turn for sample in samples for turn in sample["turns"]]
+  # Every count and every fraction is of the same conversations.
+  assert values["kernels/submitted"] == len(turns) == progress.harness_calls
+  assert values["rollout/tokens"] == sum(t["num_tokens"] for t in turns)
+  statuses = [t["evaluation"]["status"] for t in turns]
+  assert values["kernels/passed"] == statuses.count("passed") / len(turns)
+  assert values["kernels/wrong_answer"] == (
+    statuses.count("wrong_answer") / len(turns)
+  )
+  solved = [s["end_reason"] == "solved" for s in samples]
+  first = [
+    ok and len(s["turns"]) == 1 for ok, s in zip(solved, samples, strict=True)
+  ]
+  assert values["rollout/acc_at_1"] == sum(first) / len(samples)
+  assert values["rollout/acc_at_last"] == sum(solved) / len(samples)
+  assert values["rollout/turns_per_sample"] == len(turns) / len(samples)
+  assert progress.turns == len(turns)
+  assert progress.groups == rounds * run.shape.num_problems
+  assert values["rollout/activation"] == (
+    progress.active_groups / progress.groups
+  )
+  # Only groups with a success and a failure may be active here.
+  assert progress.active_groups <= rounds - 1
+
+
+def test_faults_of_replaced_groups_are_counted(setup, stopping, lucky_later):
+  def decide(request):
+    status = lucky_later(request)
+    if place(request)[0] == 5:
+      return Status.INFRASTRUCTURE_ERROR
+    return status
+
   run, made, state, _, _ = setup(
     decide, stopping, max_refill_rounds=3, min_spread_groups=1
   )
-  # Row 1's answer must end by itself to count.
   _, gathered, values = iterations.iterate(run, made, state, 0)
-  if gathered.has_spread.any():
-    assert values["rollout/refilled_groups"] == 1
-    assert values["update/rows"] > 0
-    index = int(np.flatnonzero(gathered.has_spread)[0])
-    g = run.shape.group_size
-    solved = [
-      t.end_reason == "solved"
-      for t in gathered.trajectories[index * g : (index + 1) * g]
-    ]
-    np.testing.assert_array_equal(
-      (gathered.host.correct & gathered.host.executed).any(-1)[index], solved
-    )
-  else:
-    pytest.fail("no answer of row 1 stopped; the fixture is too weak")
+  assert len(gathered.rounds) > 1
+  assert values["rollout/faults"] == len(gathered.rounds)
 
 
 def test_one_group_with_spread_is_trained_on_with_true_counts(setup, stopping):
