@@ -125,9 +125,9 @@ def train(
 def _count(progress: Progress, gathered: Gathered, values: dict) -> None:
   """Adds an iteration to the totals."""
   stats = gathered.stats
-  progress.sampled_tokens += stats.sampled_tokens
-  progress.harness_calls += stats.harness_calls
-  progress.kernels_judged += int(values["kernels/judged"])
+  progress.training.sampled_tokens += stats.sampled_tokens
+  progress.training.harness_calls += stats.harness_calls
+  progress.training.kernels_judged += int(values["kernels/judged"])
   for once in gathered.rounds:
     progress.active_groups += int(once.active.sum())
     progress.groups += len(once.active)

@@ -15,6 +15,19 @@ _ROWS = (  # key, label, percent
 )
 
 
+TRAINING_STAGES = ("sample", "harness", "update", "other")
+"""Stages of an iteration, whose seconds add up to those of training."""
+
+
+def _cost(cost, seconds):
+  return {
+    "tokens": cost.sampled_tokens,
+    "harness_calls": cost.harness_calls,
+    "kernels_judged": cost.kernels_judged,
+    "seconds": seconds,
+  }
+
+
 def results(
   settings: dict[str, Any],
   progress: Any,
@@ -23,6 +36,10 @@ def results(
 ) -> dict[str, Any]:
   """The record of a finished run.
 
+  `run.training` and `run.evaluation` hold what each of the two has used;
+  `tokens`, `harness_calls` and `kernels_judged` of `run` are their sums;
+  `turns`, `activation` and `faults` are of training.
+
   Args:
     settings: flat config.
     progress: experiments.state.Progress.
@@ -30,6 +47,9 @@ def results(
     num_params: of the policy.
   """
   groups = max(progress.groups, 1)
+  training, evaluation = progress.training, progress.evaluation
+  seconds = {k: round(v, 3) for k, v in progress.seconds.items()}
+  spent = lambda stages: round(sum(seconds.get(s, 0.0) for s in stages), 3)
   return {
     "before": progress.before,
     "after": after,
@@ -39,11 +59,13 @@ def results(
       "iterations": progress.iterations,
       "warm_start_steps": progress.warm_steps,
       "num_params": num_params,
-      "seconds": {k: round(v, 3) for k, v in progress.seconds.items()},
+      "seconds": seconds,
       "seconds_total": round(sum(progress.seconds.values()), 3),
-      "tokens": progress.sampled_tokens,
-      "harness_calls": progress.harness_calls,
-      "kernels_judged": progress.kernels_judged,
+      "tokens": training.sampled_tokens + evaluation.sampled_tokens,
+      "harness_calls": training.harness_calls + evaluation.harness_calls,
+      "kernels_judged": training.kernels_judged + evaluation.kernels_judged,
+      "training": _cost(training, spent(TRAINING_STAGES)),
+      "evaluation": _cost(evaluation, spent(("evaluate",))),
       "turns": progress.turns,
       "activation": progress.active_groups / groups,
       "faults": progress.faults,
@@ -58,6 +80,14 @@ def _cell(value, percent):
   if value is None:
     return "-"
   return f"{100 * value:.1f} %" if percent else f"{value:.2f}"
+
+
+def _cost_line(name, cost):
+  return (
+    f"{name}: {cost['tokens']} tokens sampled, {cost['harness_calls']} kernels "
+    f"submitted, {cost['kernels_judged']} different ones judged, "
+    f"{cost['seconds']:.0f} s"
+  )
 
 
 def table(result: dict[str, Any]) -> str:
@@ -87,8 +117,8 @@ def table(result: dict[str, Any]) -> str:
     "",
     f"{run['iterations']} iterations; DCP gave debugging turns to "
     f"{100 * run['activation']:.0f} % of the groups",
-    f"{run['harness_calls']} kernels submitted, {run['kernels_judged']} "
-    f"different ones compiled, run and judged; {run['tokens']} tokens sampled",
+    _cost_line("training", run["training"]),
+    _cost_line("evaluation", run["evaluation"]),
     f"seconds: {seconds}; {run['seconds_total']:.0f} in all",
   ]
   return "\n".join(lines)

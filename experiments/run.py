@@ -148,7 +148,7 @@ def _train(config, settings, run_folder, pool) -> int:
       )
     if restored is not None:
       step, saved, record = restored
-      progress = state.Progress(**record)
+      progress = state.Progress.from_record(record)
       train_state, rollouts = saved["train"], saved["rollouts"]
       _say(
         f"resuming from checkpoint {step}: {progress.warm_steps} warm-start "

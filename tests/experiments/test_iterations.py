@@ -11,9 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import gathering, iterations, problem_sets, programs, settings
+from experiments import (
+  gathering,
+  heldout,
+  iterations,
+  problem_sets,
+  programs,
+  settings,
+)
 from experiments.configs import base
-from experiments.state import NonFinite, Progress, Run
+from experiments.state import Cost, NonFinite, Progress, Run
 from kernels_eval.schema import Status
 from leap_jax import batching, compilations, methods, sharding, update
 
@@ -336,6 +343,36 @@ def test_a_gap_between_sampler_and_trainer_is_told(setup, stopping):
     iterations.iterate(
       dataclasses.replace(run2, config=run.config), made, state, 0
     )
+
+
+@pytest.mark.parametrize("num_heldout", [1, 2, 3])
+def test_evaluation_is_counted_apart_and_without_its_filler(
+  setup, stopping, tmp_path, num_heldout
+):
+  # Batches of two problems: one and three need a repeat at the end.
+  decide = lambda r: (
+    Status.PASSED if place(r)[0] % 4 == 0 else Status.WRONG_ANSWER
+  )
+  run, made, state, pool, _ = setup(decide, stopping)
+  run = dataclasses.replace(run, heldout=run.heldout[:num_heldout])
+  progress = Progress()
+  result = heldout.evaluate(run, made, state, progress, "before")
+  samples = read_conversations(tmp_path)["heldout_before.jsonl.gz"]
+  assert len(samples) == num_heldout * run.shape.group_size
+  turns = [turn for sample in samples for turn in sample["turns"]]
+  tokens = sum(turn["num_tokens"] for turn in turns)
+  assert progress.evaluation.sampled_tokens == tokens > 0
+  assert progress.evaluation.harness_calls == len(turns)
+  assert progress.evaluation.kernels_judged == pool.num_evaluated
+  assert result["sampled_tokens"] == tokens
+  assert result["harness_calls"] == len(turns)
+  assert progress.training == Cost()
+
+
+def test_progress_is_the_same_after_its_record():
+  progress = Progress(iterations=3, training=Cost(5, 6, 7), before={"a": 1.0})
+  record = json.loads(json.dumps(dataclasses.asdict(progress)))
+  assert Progress.from_record(record) == progress
 
 
 @pytest.mark.parametrize("policy", ["skip", "refuse"])
