@@ -218,8 +218,9 @@ def _train(config, settings, run_folder, pool) -> int:
       run_folder / "policy", model, train_state.params, tokenizer, np.float32
     )
     result = report.results(settings, progress, after, count)
-    workdir.write_json(run_folder / "results.json", result)
     picture = report.plot(run_folder, result)
+    # Last: whoever finds it finds a run that has left everything behind.
+    workdir.write_json(run_folder / "results.json", result)
     print("\n" + report.table(result))
     print(f"\n{run_folder / 'results.json'}\n{picture}")
   return EXIT_OK
@@ -272,7 +273,7 @@ def _run(config, settings, run_folder, fail) -> int:
   for key, value in settings.items():
     _say(f"config.{key}={value}")
 
-  from experiments import state
+  from experiments import state, workdir
   from kernels_eval import client
   from kernels_eval.cpu.executor import Settings
   from leap_jax import checkpoint, policy_io
@@ -296,17 +297,22 @@ def _run(config, settings, run_folder, fail) -> int:
     fail(f"infrastructure_error: {error}")
     return EXIT_USAGE
   except state.NonFinite as error:
-    fail(error)
+    fail(f"{error}; {workdir.last_checkpoint(run_folder)}")
     return EXIT_NON_FINITE
   except checkpoint.CheckpointError as error:
-    fail(error)
+    fail(f"{error}; {workdir.last_checkpoint(run_folder)}")
     return EXIT_FAILED
   except OSError as error:
     where = f" ({error.filename})" if error.filename else ""
-    fail(f"{error.strerror or error}{where}; the last checkpoint is good")
+    fail(
+      f"{error.strerror or error}{where}; {workdir.last_checkpoint(run_folder)}"
+    )
     return EXIT_FAILED
   except KeyboardInterrupt:
-    fail("interrupted; the same command goes on from the last checkpoint")
+    fail(
+      f"interrupted; {workdir.last_checkpoint(run_folder)}; the same command "
+      "goes on"
+    )
     return EXIT_FAILED
 
 

@@ -116,6 +116,5 @@ def check_finite(values, where):
   if not bool(values["finite"]):
     raise NonFinite(
       f"{where}: loss {float(values['loss'])}, gradient norm "
-      f"{float(values['grad_norm'])}; parameters were left as they were and "
-      "the last checkpoint is good"
+      f"{float(values['grad_norm'])}; parameters were left as they were"
     )

@@ -31,6 +31,7 @@ from leap_jax.types import Trajectory
 # computed so far.
 MAY_CHANGE = (
   "harness.num_workers",
+  "warm_start.checkpoint_every",
   "run.num_iterations",
   "run.checkpoint_every",
   "run.keep_checkpoints",
@@ -133,6 +134,16 @@ def outcome(workdir: pathlib.Path) -> dict[str, Any] | None:
     UsageError: it is damaged.
   """
   return _read_json(workdir / "results.json")
+
+
+def last_checkpoint(workdir: pathlib.Path) -> str:
+  """Words on what a run that failed can go on from."""
+  # Checkpoints that are still being written have longer names.
+  paths = (workdir / "checkpoints").glob("[0-9]*")
+  steps = [int(path.name) for path in paths if path.name.isdigit()]
+  if not steps:
+    return "there is no checkpoint yet"
+  return f"the last checkpoint is of step {max(steps)}"
 
 
 def save_trajectories(

@@ -34,32 +34,46 @@ class FakePool:
 
 
 @pytest.mark.parametrize(
-  "error,code,words",
+  "error,code,words,resumes",
   [
-    (settings.UsageError("a bad setting"), 2, "a bad setting"),
-    (policy_io.PolicyError("no policy in x"), 2, "no policy in x"),
-    (state.NonFinite("iteration 3: loss nan"), 3, "iteration 3: loss nan"),
-    (checkpoint.CheckpointError("cannot save 3"), 1, "cannot save 3"),
+    (settings.UsageError("a bad setting"), 2, "a bad setting", False),
+    (policy_io.PolicyError("no policy in x"), 2, "no policy in x", False),
+    (client.HarnessError("no compiler"), 2, "_error: no compiler", False),
+    (state.NonFinite("iteration 3: loss nan"), 3, "3: loss nan", True),
+    (checkpoint.CheckpointError("cannot save 3"), 1, "cannot save 3", True),
     (
       OSError(errno.ENOSPC, "No space left on device", "m.jsonl"),
       1,
-      "No space",
+      "No space left on device (m.jsonl)",
+      True,
     ),
-    (KeyboardInterrupt(), 1, "goes on from the last checkpoint"),
+    (KeyboardInterrupt(), 1, "interrupted", True),
   ],
 )
+@pytest.mark.parametrize(
+  "folders,last",
+  [
+    ([], "there is no checkpoint yet"),
+    (["5.orbax-checkpoint-tmp"], "there is no checkpoint yet"),
+    (["5", "10", "15.orbax-checkpoint-tmp"], "checkpoint is of step 10"),
+  ],
+  ids=["none", "half", "two"],
+)
 def test_a_failure_is_one_line_and_an_exit_code(
-  monkeypatch, tmp_path, capsys, error, code, words
+  monkeypatch, tmp_path, capsys, error, code, words, resumes, folders, last
 ):
   def fail(*_):
+    for name in folders:
+      (tmp_path / "run" / "checkpoints" / name).mkdir(parents=True)
     raise error
 
   monkeypatch.setattr(client, "Pool", FakePool)
   monkeypatch.setattr(run, "_train", fail)
   got = start(tmp_path / "run")
   assert got == code
-  last = capsys.readouterr().err.strip().splitlines()[-1]
-  assert last.startswith("experiments.run: ") and words in last
+  line = capsys.readouterr().err.strip().splitlines()[-1]
+  assert line.startswith("experiments.run: ") and words in line
+  assert (last in line) == resumes
 
 
 def test_a_machine_without_a_compiler_says_so_once(
