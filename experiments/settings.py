@@ -229,6 +229,7 @@ _CHECKS = {
   "warm_start.learning_rate": _above(0.0),
   "warm_start.warmup_steps": _at_least(0),
   "warm_start.log_every": _at_least(1),
+  "warm_start.checkpoint_every": _at_least(1),
   "eval.every": _at_least(0),
   "eval.ks": _ascending,
   "run.num_iterations": _at_least(0),

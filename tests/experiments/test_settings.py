@@ -126,6 +126,7 @@ BAD = {
   "warm_start.learning_rate": ["0", "inf"],
   "warm_start.warmup_steps": ["-4"],
   "warm_start.log_every": ["0"],
+  "warm_start.checkpoint_every": ["0"],
   "eval.every": ["-1"],
   "eval.ks": ["()", "(4,1)"],
   "run.num_iterations": ["-1"],
