@@ -1,10 +1,8 @@
-"""The end of a run: results.json, a table, a picture."""
+"""The end of a run: results.json and a table."""
 
-import pathlib
 from typing import Any
 
 from experiments import workdir
-from leap_jax import metrics
 
 _ROWS = (  # key, label, percent
   ("acc_at_1", "Acc@1", True),
@@ -122,76 +120,3 @@ def table(result: dict[str, Any]) -> str:
     f"seconds: {seconds}; {run['seconds_total']:.0f} in all",
   ]
   return "\n".join(lines)
-
-
-def _smooth(values, width):
-  out = []
-  for i in range(len(values)):
-    window = values[max(0, i - width + 1) : i + 1]
-    out.append(sum(window) / len(window))
-  return out
-
-
-def plot(run_folder: pathlib.Path, result: dict[str, Any]) -> pathlib.Path:
-  """Draws learning_curve.png from the metrics; returns its path."""
-  import matplotlib
-
-  matplotlib.use("Agg")
-  from matplotlib import pyplot
-
-  records = [
-    r
-    for r in metrics.read(run_folder / "metrics.jsonl")
-    if "rollout/acc_at_1" in r
-  ]
-  first_step = records[0]["step"] if records else 0
-  x = [r["step"] - first_step + 1 for r in records]
-  figure, (left, right) = pyplot.subplots(
-    1, 2, figsize=(11, 4), layout="constrained"
-  )
-  acc = [100 * r["rollout/acc_at_1"] for r in records]
-  last = [100 * r["rollout/acc_at_last"] for r in records]
-  left.plot(x, acc, color="C0", alpha=0.3, linewidth=1)
-  left.plot(x, _smooth(acc, 5), color="C0", label="training, turn 1")
-  left.plot(x, _smooth(last, 5), color="C1", label="training, last turn run")
-  ends = [
-    (0, 100 * result["before"]["acc_at_1"]),
-    *(
-      (r["step"] - first_step + 1, 100 * r["eval/acc_at_1"])
-      for r in records
-      if "eval/acc_at_1" in r
-    ),
-    (len(x), 100 * result["after"]["acc_at_1"]),
-  ]
-  left.plot(
-    *zip(*ends, strict=True), "ko--", linewidth=1, label="held out, turn 1"
-  )
-  left.set(
-    xlabel="iteration",
-    ylabel="solved, %",
-    ylim=(0, 100),
-    title=f"{result['run']['method']}, seed {result['run']['seed']}",
-  )
-  left.legend(loc="lower right", frameon=False)
-  stages = ("sample", "harness", "update")
-  right.stackplot(
-    x,
-    [[r.get(f"seconds/{stage}", 0.0) for r in records] for stage in stages],
-    labels=stages,
-    alpha=0.8,
-  )
-  right.set(xlabel="iteration", ylabel="seconds", title="where the time goes")
-  twin = right.twinx()
-  twin.plot(
-    x,
-    _smooth([100 * r["rollout/activation"] for r in records], 5),
-    color="black",
-    linewidth=1,
-    label="groups debugged, %",
-  )
-  twin.set(ylim=(0, 100), ylabel="groups debugged, %")
-  right.legend(loc="upper right", frameon=False)
-  path = run_folder / "learning_curve.png"
-  figure.savefig(path, dpi=120)
-  pyplot.close(figure)
-  return path

@@ -91,6 +91,7 @@ def _train(config, settings, run_folder, pool) -> int:
   from experiments import (
     heldout,
     iterations,
+    picture,
     problem_sets,
     report,
     state,
@@ -218,11 +219,11 @@ def _train(config, settings, run_folder, pool) -> int:
       run_folder / "policy", model, train_state.params, tokenizer, np.float32
     )
     result = report.results(settings, progress, after, count)
-    picture = report.plot(run_folder, result)
+    drawn = picture.draw(run_folder, result)
     # Last: whoever finds it finds a run that has left everything behind.
     workdir.write_json(run_folder / "results.json", result)
     print("\n" + report.table(result))
-    print(f"\n{run_folder / 'results.json'}\n{picture}")
+    print(f"\n{run_folder / 'results.json'}\n{drawn}")
   return EXIT_OK
 
 
