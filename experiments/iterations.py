@@ -103,9 +103,9 @@ def train(
           values |= heldout.eval_metrics(seen)
       run.writer.write(offset + index, values)
       if config.run.save_trajectories:
-        workdir.save_trajectories(
-          run.workdir, f"iteration_{index:06d}", gathered.trajectories
-        )
+        for number, once in enumerate(gathered.rounds):
+          name = f"iteration_{index:06d}" + (f"_refill_{number}" * (number > 0))
+          workdir.save_trajectories(run.workdir, name, once.trajectories)
       if values["update/skipped"]:
         why = _why_skipped(gathered.host.ok)
         run.say(f"iteration {index}: {why}; the update was skipped")
@@ -135,13 +135,14 @@ def _why_skipped(ok: np.ndarray) -> str:
 def _count(progress: Progress, gathered: Gathered, values: dict) -> None:
   """Adds an iteration to the totals."""
   stats = gathered.stats
-  progress.sampled_tokens += stats.sampled_tokens
-  progress.harness_calls += stats.harness_calls
-  progress.kernels_judged += int(values["kernels/judged"])
-  progress.active_groups += int(gathered.active.sum())
-  progress.groups += len(gathered.active)
+  progress.training.sampled_tokens += stats.sampled_tokens
+  progress.training.harness_calls += stats.harness_calls
+  progress.training.kernels_judged += int(values["kernels/judged"])
+  for once in gathered.rounds:
+    progress.active_groups += int(once.active.sum())
+    progress.groups += len(once.active)
   progress.turns += stats.turns
-  progress.faults += int((~gathered.host.ok).sum())
+  progress.faults += gathered.num_faults
   for stage in ("sample", "harness", "update"):
     progress.spend(stage, float(values[f"seconds/{stage}"]))
   # What is left of the iteration: packing of prompts, decoding of text.
