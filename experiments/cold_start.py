@@ -6,6 +6,7 @@ Only training problems are used; held-out ones stay unseen.
 
 import gzip
 import pathlib
+import sys
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -17,6 +18,9 @@ from kernels_eval.schema import Request
 from leap_jax import feedback, prompts
 from leap_jax import problems as splits
 from leap_jax.types import Message, StopReason
+
+MAX_LOST = 0.1
+"""Fraction of conversations that the harness may lose; more is a broken one."""
 
 
 def _attempt(canonical, right, rng):
@@ -40,8 +44,8 @@ def make_conversations(
   first_right: float,
   repair_right: float,
   on_result: Callable[[], None] = lambda: None,
-) -> list[list[Message]]:
-  """One conversation for each name.
+) -> tuple[list[list[Message]], int]:
+  """One conversation for each name, but for those that the harness lost.
 
   Args:
     names: training problems; a name may come several times.
@@ -52,8 +56,13 @@ def make_conversations(
     repair_right: the same for later answers.
     on_result: called for each judged attempt.
 
+  Returns:
+    The conversations, and how many are missing because the harness failed on
+    one of their attempts.
+
   Raises:
-    ValueError: a name is not of the training split, or the harness failed.
+    ValueError: a name is not of the training split.
+    HarnessError: more than `MAX_LOST` of them are missing.
   """
   for name in names:
     if splits.split_of(name) != "train":
@@ -72,20 +81,26 @@ def make_conversations(
     for t, text in enumerate(texts)
   ]
   verdicts = pool.evaluate(requests, lambda _: on_result())
-  conversations = []
+  conversations, lost = [], []
   for i, (name, texts) in enumerate(zip(names, attempts, strict=True)):
     conversation = [prompts.problem_message(client.card(name))]
     for t, text in enumerate(texts):
       verdict = verdicts[i * num_turns + t]
       if not verdict.counts:
-        raise ValueError(f"the harness failed on {name}: {verdict.message}")
+        lost.append(f"{name}: {verdict.message}")
+        break
       conversation.append(prompts.answer_message(text))
       if verdict.passed or t == num_turns - 1:
+        conversations.append(conversation)
         break
       told = feedback.render(verdict, StopReason.STOP)
       conversation.append(prompts.feedback_message(told))
-    conversations.append(conversation)
-  return conversations
+  if len(lost) > MAX_LOST * len(names):
+    raise client.HarnessError(
+      f"{len(lost)} of {len(names)} warm-start conversations were lost, the "
+      f"last one to {lost[-1]}"
+    )
+  return conversations, len(lost)
 
 
 def load(workdir: pathlib.Path) -> list[list[Message]] | None:
@@ -105,7 +120,7 @@ def make_for_run(
   repeated = [names[i % len(names)] for i in range(wanted)]
   attempts = wanted * config.rollout.num_turns
   with tqdm.tqdm(total=attempts, desc="cold start", unit="kernel") as bar:
-    made = make_conversations(
+    made, num_lost = make_conversations(
       repeated,
       pool,
       seed=config.seed,
@@ -113,6 +128,11 @@ def make_for_run(
       first_right=config.warm_start.first_right,
       repair_right=config.warm_start.repair_right,
       on_result=bar.update,
+    )
+  if num_lost:
+    tqdm.tqdm.write(
+      f"cold start: {num_lost} conversations lost to faults of the harness",
+      file=sys.stderr,
     )
   path = workdir / "conversations.jsonl.gz"
   temporary = path.with_suffix(".tmp")

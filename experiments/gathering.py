@@ -11,23 +11,41 @@ from leap_jax import problems, rollout
 from leap_jax.types import Rollouts, Trajectory
 
 
+@dataclasses.dataclass(frozen=True)
+class Round:
+  """One rollout as it was, before any of its groups was replaced."""
+
+  correct: np.ndarray  # [P, G, T] bool
+  executed: np.ndarray  # [P, G, T] bool
+  ok: np.ndarray  # [P, G] bool
+  active: np.ndarray  # [P] bool: the gate's decision
+  trajectories: list[Trajectory]  # row by row
+
+
 @dataclasses.dataclass
 class Gathered:
-  """One iteration's rollouts after refilling."""
+  """One iteration's rollouts after refilling.
+
+  What is trained on: `rollouts`, `host`, `advantages`. What was done for it,
+  groups that were thrown away included: `rounds`, `stats`.
+  """
 
   rollouts: Rollouts  # device
   host: Rollouts
   advantages: np.ndarray  # [P, G, T]
-  active: np.ndarray  # [P]
-  trajectories: list[Trajectory]  # row by row
+  rounds: tuple[Round, ...]  # the first one, then the refills
   stats: rollout.Stats
-  num_rounds: int
   num_replaced: int
 
   @property
   def has_spread(self) -> np.ndarray:
     """[P] groups that teach something."""
     return (self.advantages != 0).any((1, 2))
+
+  @property
+  def num_faults(self) -> int:
+    """Samples of all rounds that the harness lost."""
+    return sum(int((~r.ok).sum()) for r in self.rounds)
 
 
 def _collect(run, programs, params, index, round_index):
@@ -55,14 +73,21 @@ def _collect(run, programs, params, index, round_index):
     collected.rollouts.executed,
     collected.rollouts.ok,
   )
-  return Gathered(
-    collected.rollouts,
-    jax.device_get(collected.rollouts),
-    np.asarray(advantages),
+  host = jax.device_get(collected.rollouts)
+  # Copies: the buffer itself is given away when groups are replaced.
+  once = Round(
+    np.array(host.correct),
+    np.array(host.executed),
+    np.array(host.ok),
     collected.active,
     collected.trajectories,
+  )
+  return Gathered(
+    collected.rollouts,
+    host,
+    np.asarray(advantages),
+    (once,),
     collected.stats,
-    0,
     0,
   )
 
@@ -92,13 +117,6 @@ def _refill(run, programs, gathered, more):
   choose = lambda a, b: np.where(
     taken.reshape((-1,) + (1,) * (a.ndim - 1)), b[np.maximum(sources, 0)], a
   )
-  g = run.shape.group_size
-  trajectories = list(gathered.trajectories)
-  for place, source in enumerate(sources):
-    if source >= 0:
-      trajectories[place * g : (place + 1) * g] = more.trajectories[
-        source * g : (source + 1) * g
-      ]
   stats = rollout.Stats(
     **{
       f.name: getattr(gathered.stats, f.name) + getattr(more.stats, f.name)
@@ -109,9 +127,7 @@ def _refill(run, programs, gathered, more):
     rollouts,
     jax.device_get(rollouts),
     choose(gathered.advantages, more.advantages),
-    choose(gathered.active, more.active),
-    trajectories,
+    gathered.rounds + more.rounds,
     stats,
-    gathered.num_rounds + 1,
     gathered.num_replaced + int(taken.sum()),
   )

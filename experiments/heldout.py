@@ -19,7 +19,11 @@ def evaluate(
   progress: Progress,
   label: str,
 ) -> dict[str, Any]:
-  """Held-out accuracy of the policy as it is."""
+  """Held-out accuracy of the policy as it is.
+
+  Tokens and calls are those of the problems that count. The last batch is
+  filled up with repeats; their kernels show in `kernels_judged` alone.
+  """
   started = time.perf_counter()
   judged = run.pool.num_evaluated
   batches = -(-len(run.heldout) // run.shape.num_problems)
@@ -41,10 +45,15 @@ def evaluate(
     name = f"heldout_{label.replace(' ', '_')}"
     workdir.save_trajectories(run.workdir, name, trajectories)
   progress.spend("evaluate", time.perf_counter() - started)
-  progress.sampled_tokens += outcome.sampled_tokens
-  progress.harness_calls += outcome.harness_calls
-  progress.kernels_judged += run.pool.num_evaluated - judged
-  return outcome.as_dict()
+  turns = [turn for trajectory in trajectories for turn in trajectory.turns]
+  cost = {
+    "sampled_tokens": sum(turn.num_tokens for turn in turns),
+    "harness_calls": len(turns),
+  }
+  progress.evaluation.sampled_tokens += cost["sampled_tokens"]
+  progress.evaluation.harness_calls += cost["harness_calls"]
+  progress.evaluation.kernels_judged += run.pool.num_evaluated - judged
+  return outcome.as_dict() | cost
 
 
 def eval_metrics(seen: dict[str, Any]) -> dict[str, float]:

@@ -14,6 +14,10 @@ _FAILURES = {
 def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
   """Every metric of an iteration but times and compilations.
 
+  Rollout and kernel metrics are over all groups that were rolled out, those
+  that a refill replaced included: choosing groups by their outcome would bias
+  them. Update metrics are over what was trained on.
+
   Args:
     run: for its sizes.
     gathered: the rollouts.
@@ -21,15 +25,24 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
     first: metrics of the first update, or None if there was none.
     last: of the last one.
   """
-  host, stats = gathered.host, gathered.stats
-  ok = host.ok
+  stats = gathered.stats
+  together = lambda name: np.concatenate(
+    [getattr(r, name) for r in gathered.rounds]
+  )
+  correct, executed = together("correct"), together("executed")
+  ok, gate = together("ok"), together("active")
   # Without a sample that counts there is no rate (NaN), not a rate of 0.
   num_ok = ok.sum() if ok.any() else np.nan
-  solved = (host.correct & host.executed).any(-1) & ok
-  failed_first = ok & ~host.correct[..., 0]
-  active = gathered.active[:, None] & failed_first
-  in_active = max(int((gathered.active[:, None] & ok).sum()), 1)
-  turns = [turn for x in gathered.trajectories for turn in x.turns]
+  solved = (correct & executed).any(-1) & ok
+  failed_first = ok & ~correct[..., 0]
+  active = gate[:, None] & failed_first
+  in_active = max(int((gate[:, None] & ok).sum()), 1)
+  turns = [
+    turn
+    for once in gathered.rounds
+    for trajectory in once.trajectories
+    for turn in trajectory.turns
+  ]
   submitted = max(len(turns), 1)
   counts = {name: 0 for name in _FAILURES.values()}
   for turn in turns:
@@ -39,20 +52,20 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
   # Among them a kernel that passes in an answer that was cut.
   other = len(turns) - passed - sum(counts.values())
   values = {
-    "rollout/acc_at_1": (host.correct[..., 0] & ok).sum() / num_ok,
+    "rollout/acc_at_1": (correct[..., 0] & ok).sum() / num_ok,
     "rollout/acc_at_last": solved.sum() / num_ok,
-    "rollout/activation": gathered.active.mean(),
+    "rollout/activation": gate.mean(),
     "rollout/active_fail_rate": active.sum() / in_active
-    if gathered.active.any()
+    if gate.any()
     else np.nan,
     "rollout/recovery_rate": (solved & active).sum() / active.sum()
     if active.any()
     else np.nan,
-    "rollout/turns_per_sample": (host.executed & ok[..., None]).sum() / num_ok,
+    "rollout/turns_per_sample": (executed & ok[..., None]).sum() / num_ok,
     "rollout/spread_groups": gathered.has_spread.sum(),
-    "rollout/refill_rounds": gathered.num_rounds,
+    "rollout/refill_rounds": len(gathered.rounds) - 1,
     "rollout/refilled_groups": gathered.num_replaced,
-    "rollout/faults": (~ok).sum(),
+    "rollout/faults": gathered.num_faults,
     "rollout/truncated_fraction": stats.truncated_turns / max(stats.turns, 1),
     "rollout/context_full": stats.context_full,
     "rollout/feedback_cut": stats.feedback_cut,

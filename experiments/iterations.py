@@ -4,7 +4,6 @@ import dataclasses
 import time
 
 import jax
-import numpy as np
 
 from experiments import heldout, workdir
 from experiments.gathering import Gathered, gather
@@ -103,11 +102,11 @@ def train(
           values |= heldout.eval_metrics(seen)
       run.writer.write(offset + index, values)
       if config.run.save_trajectories:
-        workdir.save_trajectories(
-          run.workdir, f"iteration_{index:06d}", gathered.trajectories
-        )
+        for number, once in enumerate(gathered.rounds):
+          name = f"iteration_{index:06d}" + (f"_refill_{number}" * (number > 0))
+          workdir.save_trajectories(run.workdir, name, once.trajectories)
       if values["update/skipped"]:
-        why = _why_skipped(gathered.host.ok)
+        why = _why_skipped(gathered)
         run.say(f"iteration {index}: {why}; the update was skipped")
       bar.set_postfix(
         acc1=f"{values['rollout/acc_at_1']:.2f}",
@@ -121,27 +120,29 @@ def train(
   return state, rollouts
 
 
-def _why_skipped(ok: np.ndarray) -> str:
-  """What to say when nothing can be learned; `ok` [P, G] is False if lost."""
-  num_lost = int((~ok).sum())
-  if not num_lost:
-    return "no group has both successes and failures"
+def _why_skipped(gathered: Gathered) -> str:
+  """What to say when nothing can be learned."""
+  why = "no group has both successes and failures"
+  if not gathered.num_faults:
+    return why
+  num_samples = sum(once.ok.size for once in gathered.rounds)
   return (
-    f"the harness lost {num_lost} of {ok.size} samples, and among the others "
-    "no group has both successes and failures"
+    f"the harness lost {gathered.num_faults} of {num_samples} samples, and "
+    f"among the others {why}"
   )
 
 
 def _count(progress: Progress, gathered: Gathered, values: dict) -> None:
   """Adds an iteration to the totals."""
   stats = gathered.stats
-  progress.sampled_tokens += stats.sampled_tokens
-  progress.harness_calls += stats.harness_calls
-  progress.kernels_judged += int(values["kernels/judged"])
-  progress.active_groups += int(gathered.active.sum())
-  progress.groups += len(gathered.active)
+  progress.training.sampled_tokens += stats.sampled_tokens
+  progress.training.harness_calls += stats.harness_calls
+  progress.training.kernels_judged += int(values["kernels/judged"])
+  for once in gathered.rounds:
+    progress.active_groups += int(once.active.sum())
+    progress.groups += len(once.active)
   progress.turns += stats.turns
-  progress.faults += int((~gathered.host.ok).sum())
+  progress.faults += gathered.num_faults
   for stage in ("sample", "harness", "update"):
     progress.spend(stage, float(values[f"seconds/{stage}"]))
   # What is left of the iteration: packing of prompts, decoding of text.

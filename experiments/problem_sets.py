@@ -49,9 +49,13 @@ def cards(
     UsageError: a prompt does not fit and the policy is to refuse, or nothing
       is left.
   """
-  every = [client.card(name) for name in names_of_split]
-  fitting = [c for c in every if rollout.fits(tokenizer, c, shape)]
-  skipped = [c.name for c in every if not rollout.fits(tokenizer, c, shape)]
+  fitting, skipped = [], []
+  for name in names_of_split:
+    card = client.card(name)
+    if rollout.fits(tokenizer, card, shape):
+      fitting.append(card)
+    else:
+      skipped.append(name)
   if skipped and long_prompts == "refuse":
     raise UsageError(
       f"the prompt of {skipped[0]} (and {len(skipped) - 1} more) is longer "

@@ -1,10 +1,8 @@
-"""The end of a run: results.json, a table, a picture."""
+"""The end of a run: results.json and a table."""
 
-import pathlib
 from typing import Any
 
 from experiments import workdir
-from leap_jax import metrics
 
 _ROWS = (  # key, label, percent
   ("acc_at_1", "Acc@1", True),
@@ -15,6 +13,19 @@ _ROWS = (  # key, label, percent
 )
 
 
+TRAINING_STAGES = ("sample", "harness", "update", "other")
+"""Stages of an iteration, whose seconds add up to those of training."""
+
+
+def _cost(cost, seconds):
+  return {
+    "tokens": cost.sampled_tokens,
+    "harness_calls": cost.harness_calls,
+    "kernels_judged": cost.kernels_judged,
+    "seconds": seconds,
+  }
+
+
 def results(
   settings: dict[str, Any],
   progress: Any,
@@ -23,6 +34,10 @@ def results(
 ) -> dict[str, Any]:
   """The record of a finished run.
 
+  `run.training` and `run.evaluation` hold what each of the two has used;
+  `tokens`, `harness_calls` and `kernels_judged` of `run` are their sums;
+  `turns`, `activation` and `faults` are of training.
+
   Args:
     settings: flat config.
     progress: experiments.state.Progress.
@@ -30,6 +45,9 @@ def results(
     num_params: of the policy.
   """
   groups = max(progress.groups, 1)
+  training, evaluation = progress.training, progress.evaluation
+  seconds = {k: round(v, 3) for k, v in progress.seconds.items()}
+  spent = lambda stages: round(sum(seconds.get(s, 0.0) for s in stages), 3)
   return {
     "before": progress.before,
     "after": after,
@@ -39,11 +57,13 @@ def results(
       "iterations": progress.iterations,
       "warm_start_steps": progress.warm_steps,
       "num_params": num_params,
-      "seconds": {k: round(v, 3) for k, v in progress.seconds.items()},
+      "seconds": seconds,
       "seconds_total": round(sum(progress.seconds.values()), 3),
-      "tokens": progress.sampled_tokens,
-      "harness_calls": progress.harness_calls,
-      "kernels_judged": progress.kernels_judged,
+      "tokens": training.sampled_tokens + evaluation.sampled_tokens,
+      "harness_calls": training.harness_calls + evaluation.harness_calls,
+      "kernels_judged": training.kernels_judged + evaluation.kernels_judged,
+      "training": _cost(training, spent(TRAINING_STAGES)),
+      "evaluation": _cost(evaluation, spent(("evaluate",))),
       "turns": progress.turns,
       "activation": progress.active_groups / groups,
       "faults": progress.faults,
@@ -58,6 +78,14 @@ def _cell(value, percent):
   if value is None:
     return "-"
   return f"{100 * value:.1f} %" if percent else f"{value:.2f}"
+
+
+def _cost_line(name, cost):
+  return (
+    f"{name}: {cost['tokens']} tokens sampled, {cost['harness_calls']} kernels "
+    f"submitted, {cost['kernels_judged']} different ones judged, "
+    f"{cost['seconds']:.0f} s"
+  )
 
 
 def table(result: dict[str, Any]) -> str:
@@ -87,86 +115,8 @@ def table(result: dict[str, Any]) -> str:
     "",
     f"{run['iterations']} iterations; DCP gave debugging turns to "
     f"{100 * run['activation']:.0f} % of the groups",
-    f"{run['harness_calls']} kernels submitted, {run['kernels_judged']} "
-    f"different ones judged; {run['tokens']} tokens sampled",
+    _cost_line("training", run["training"]),
+    _cost_line("evaluation", run["evaluation"]),
     f"seconds: {seconds}; {run['seconds_total']:.0f} in all",
   ]
   return "\n".join(lines)
-
-
-def _smooth(values, width):
-  out = []
-  for i in range(len(values)):
-    window = values[max(0, i - width + 1) : i + 1]
-    out.append(sum(window) / len(window))
-  return out
-
-
-def plot(run_folder: pathlib.Path, result: dict[str, Any]) -> pathlib.Path:
-  """Draws learning_curve.png from the metrics; returns its path."""
-  import matplotlib
-
-  matplotlib.use("Agg")
-  from matplotlib import pyplot
-
-  records = [
-    r
-    for r in metrics.read(run_folder / "metrics.jsonl")
-    if "rollout/acc_at_1" in r
-  ]
-  first_step = records[0]["step"] if records else 0
-  x = [r["step"] - first_step + 1 for r in records]
-  figure, (left, right) = pyplot.subplots(
-    1, 2, figsize=(11, 4), layout="constrained"
-  )
-  acc = [100 * r["rollout/acc_at_1"] for r in records]
-  last = [100 * r["rollout/acc_at_last"] for r in records]
-  left.plot(x, acc, color="C0", alpha=0.3, linewidth=1)
-  left.plot(x, _smooth(acc, 5), color="C0", label="training, turn 1")
-  left.plot(x, _smooth(last, 5), color="C1", label="training, last turn run")
-  ends = [
-    (0, result["before"]["acc_at_1"]),
-    *(
-      (r["step"] - first_step + 1, r["eval/acc_at_1"])
-      for r in records
-      if "eval/acc_at_1" in r
-    ),
-    (len(x), result["after"]["acc_at_1"]),
-  ]
-  ends = [(step, 100 * acc) for step, acc in ends if acc is not None]
-  left.plot(
-    [step for step, _ in ends],
-    [acc for _, acc in ends],
-    "ko--",
-    linewidth=1,
-    label="held out, turn 1",
-  )
-  left.set(
-    xlabel="iteration",
-    ylabel="solved, %",
-    ylim=(0, 100),
-    title=f"{result['run']['method']}, seed {result['run']['seed']}",
-  )
-  left.legend(loc="lower right", frameon=False)
-  stages = ("sample", "harness", "update")
-  right.stackplot(
-    x,
-    [[r.get(f"seconds/{stage}", 0.0) for r in records] for stage in stages],
-    labels=stages,
-    alpha=0.8,
-  )
-  right.set(xlabel="iteration", ylabel="seconds", title="where the time goes")
-  twin = right.twinx()
-  twin.plot(
-    x,
-    _smooth([100 * r["rollout/activation"] for r in records], 5),
-    color="black",
-    linewidth=1,
-    label="groups debugged, %",
-  )
-  twin.set(ylim=(0, 100), ylabel="groups debugged, %")
-  right.legend(loc="upper right", frameon=False)
-  path = run_folder / "learning_curve.png"
-  figure.savefig(path, dpi=120)
-  pyplot.close(figure)
-  return path

@@ -94,6 +94,7 @@ def _train(config, settings, run_folder, pool) -> int:
   from experiments import (
     heldout,
     iterations,
+    picture,
     problem_sets,
     report,
     state,
@@ -144,9 +145,14 @@ def _train(config, settings, run_folder, pool) -> int:
     )
     restored = checkpoints.restore_latest(abstract)
     progress, rollouts = state.Progress(), empty
+    if restored is None and workdir.outcome(run_folder) is not None:
+      raise UsageError(
+        f"{run_folder} holds results but no checkpoint to go on from; use "
+        "another --workdir"
+      )
     if restored is not None:
       step, saved, record = restored
-      progress = state.Progress(**record)
+      progress = state.Progress.from_record(record)
       train_state, rollouts = saved["train"], saved["rollouts"]
       _say(
         f"resuming from checkpoint {step}: {progress.warm_steps} warm-start "
@@ -216,49 +222,62 @@ def _train(config, settings, run_folder, pool) -> int:
       run_folder / "policy", model, train_state.params, tokenizer, np.float32
     )
     result = report.results(settings, progress, after, count)
+    drawn = picture.draw(run_folder, result)
+    # Last: whoever finds it finds a run that has left everything behind.
     workdir.write_json(run_folder / "results.json", result)
-    picture = report.plot(run_folder, result)
     print("\n" + report.table(result))
-    print(f"\n{run_folder / 'results.json'}\n{picture}")
+    print(f"\n{run_folder / 'results.json'}\n{drawn}")
   return EXIT_OK
 
 
-def _finished(run_folder) -> bool:
-  """Prints the table of a run that has ended already."""
-  import json
+def _finished(config, run_folder) -> bool:
+  """Prints the table of a run that has done its iterations already."""
+  from experiments import report, workdir
 
-  from experiments import report
-
-  path = run_folder / "results.json"
-  if not path.exists():
+  result = workdir.outcome(run_folder)
+  if result is None:
     return False
-  print(report.table(json.loads(path.read_text())))
-  print(f"\n{run_folder} is finished; another --workdir starts anew")
+  done, wanted = result["run"]["iterations"], config.run.num_iterations
+  if done < wanted:
+    _say(f"{run_folder} has {done} iterations; going on to {wanted}")
+    return False
+  print(report.table(result))
+  print(
+    f"\n{run_folder} is finished; a larger --config.run.num_iterations goes "
+    "on, another --workdir starts anew"
+  )
   return True
 
 
 def main(argv: list[str]) -> int:
   """Runs from the command line; returns the exit status."""
-  if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
-    return _help(argv)
   fail = lambda text: print(f"experiments.run: {text}", file=sys.stderr)
   try:
+    if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
+      return _help(argv)
     config, values = settings_lib.parse(argv, _define)
     settings = settings_lib.flat(config)
     name = pathlib.Path(settings_lib.config_path(argv[1:])).stem
     run_folder = pathlib.Path(values.workdir or f"runs/{name}")
     from experiments import workdir
 
-    known = workdir.prepare(run_folder, settings)
+    with workdir.held(run_folder):
+      workdir.check(run_folder, settings)
+      if _finished(config, run_folder):
+        return EXIT_OK
+      workdir.record(run_folder, settings)
+      return _run(config, settings, run_folder, fail)
   except UsageError as error:
     fail(error)
     return EXIT_USAGE
-  if known and _finished(run_folder):
-    return EXIT_OK
+
+
+def _run(config, settings, run_folder, fail) -> int:
+  """A run whose folder is ours; every failure is a line and a status."""
   for key, value in settings.items():
     _say(f"config.{key}={value}")
 
-  from experiments import state
+  from experiments import state, workdir
   from kernels_eval import client
   from kernels_eval.cpu.executor import Settings
   from leap_jax import checkpoint, policy_io
@@ -275,24 +294,29 @@ def main(argv: list[str]) -> int:
     ) as pool:
       _say(pool.description)
       return _train(config, settings, run_folder, pool)
-  except (UsageError, policy_io.PolicyError) as error:
+  except policy_io.PolicyError as error:
     fail(error)
     return EXIT_USAGE
   except client.HarnessError as error:
     fail(f"infrastructure_error: {error}")
     return EXIT_USAGE
   except state.NonFinite as error:
-    fail(error)
+    fail(f"{error}; {workdir.last_checkpoint(run_folder)}")
     return EXIT_NON_FINITE
   except checkpoint.CheckpointError as error:
-    fail(error)
+    fail(f"{error}; {workdir.last_checkpoint(run_folder)}")
     return EXIT_FAILED
   except OSError as error:
     where = f" ({error.filename})" if error.filename else ""
-    fail(f"{error.strerror or error}{where}; the last checkpoint is good")
+    fail(
+      f"{error.strerror or error}{where}; {workdir.last_checkpoint(run_folder)}"
+    )
     return EXIT_FAILED
   except KeyboardInterrupt:
-    fail("interrupted; the same command goes on from the last checkpoint")
+    fail(
+      f"interrupted; {workdir.last_checkpoint(run_folder)}; the same command "
+      "goes on"
+    )
     return EXIT_FAILED
 
 

@@ -1,48 +1,24 @@
 """The command line: a config file, single overrides, one clear line for a
 mistake. JAX is not loaded before all of it is right."""
 
-import difflib
-import importlib.util
+import math
 import os
-import pathlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from absl import flags
 from ml_collections import config_dict, config_flags
 
+from experiments.config_file import (
+  TYPE_NAMES,
+  UsageError,
+  config_path,
+  flat,
+  load_file,
+  near,
+)
 from leap_jax import choices
 from leap_jax.problems import SPLITS
-
-
-class UsageError(Exception):
-  """The request is wrong; its text is the one line to print."""
-
-
-_TYPE_NAMES = {
-  bool: "true or false",
-  int: "a whole number",
-  float: "a number",
-  str: "a text",
-  tuple: "a list such as (32, 128)",
-}
-
-
-def _near(name, names):
-  found = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-  return f"; did you mean {found[0]}?" if found else ""
-
-
-def config_path(argv: Sequence[str]) -> str | None:
-  """What --config names."""
-  for i, argument in enumerate(argv):
-    if argument in ("--config", "-config") and i + 1 < len(argv):
-      return argv[i + 1]
-    for prefix in ("--config=", "-config="):
-      if argument.startswith(prefix):
-        return argument[len(prefix) :]
-  return None
 
 
 def _without_config(argv):
@@ -58,34 +34,8 @@ def _without_config(argv):
   return kept
 
 
-def load_file(path: str) -> config_dict.ConfigDict:
-  """Runs a config file's `get_config`.
-
-  Raises:
-    UsageError: no such file, or it fails.
-  """
-  file = pathlib.Path(path)
-  if not file.is_file():
-    folder = file.parent if file.parent.is_dir() else pathlib.Path(".")
-    names = [str(p) for p in sorted(folder.glob("*.py"))]
-    raise UsageError(f"no config file {path}{_near(path, names)}")
-  spec = importlib.util.spec_from_file_location("_experiment_config", file)
-  module = importlib.util.module_from_spec(spec)
-  # The file may import its neighbours as `experiments.configs...`.
-  root = str(pathlib.Path(__file__).parents[1])
-  if root not in sys.path:
-    sys.path.append(root)
-  try:
-    spec.loader.exec_module(module)
-    config = module.get_config()
-  except (AttributeError, KeyError, TypeError, ValueError) as error:
-    text = str(error.args[0] if error.args else error).split("Other fields")[0]
-    raise UsageError(f"{path}: {text.strip()}") from None
-  return config
-
-
 def _check_names(argv, config):
-  known = [f"config.{key}" for key in _flatten(config)]
+  known = [f"config.{key}" for key in flat(config)]
   for argument in argv:
     name = argument.lstrip("-").split("=", 1)[0]
     if not name.startswith("config."):
@@ -94,23 +44,7 @@ def _check_names(argv, config):
       sections = [f"config.{key}" for key in config]
       if name in sections:
         raise UsageError(f"--{name} is a section; set one of its fields")
-      raise UsageError(f"no setting {name}{_near(name, known)}")
-
-
-def _flatten(config) -> dict[str, Any]:
-  out = {}
-  for key in config:
-    value = config.get_ref(key).get()
-    if isinstance(value, config_dict.ConfigDict):
-      out |= {f"{key}.{k}": v for k, v in _flatten(value).items()}
-    else:
-      out[key] = value
-  return out
-
-
-def flat(config: config_dict.ConfigDict) -> dict[str, Any]:
-  """Every setting by its dotted name, sorted."""
-  return dict(sorted(_flatten(config).items()))
+      raise UsageError(f"no setting {name}{near(name, known)}")
 
 
 def _explain(error, config):
@@ -119,16 +53,17 @@ def _explain(error, config):
   name = text.removeprefix("flag --").split("=", 1)[0]
   value = text.split("=", 1)[1].split(":", 1)[0] if "=" in text else "?"
   key = name.removeprefix("config.")
-  settings = _flatten(config)
+  settings = flat(config)
   if name.startswith("config.") and key in settings:
     wanted = config
     *sections, last = key.split(".")
     for section in sections:
       wanted = wanted[section]
     kind = wanted.get_type(last)
+    now = settings[key]
+    example = ", or no flag at all" if now is None else f", such as {now}"
     return (
-      f"{name}={value}: expected {_TYPE_NAMES.get(kind, kind.__name__)}, "
-      f"such as {settings[key]}"
+      f"{name}={value}: expected {TYPE_NAMES.get(kind, kind.__name__)}{example}"
     )
   return text
 
@@ -168,7 +103,7 @@ def parse(
   except flags.UnrecognizedFlagError as error:
     names = [name for name in values if not name.startswith("config.")]
     raise UsageError(
-      f"no flag --{error.flagname}{_near(error.flagname, names)}"
+      f"no flag --{error.flagname}{near(error.flagname, names)}"
     ) from None
   except flags.IllegalFlagValueError as error:
     raise UsageError(_explain(error, config)) from None
@@ -186,10 +121,27 @@ def parse(
 def _choice(names: Sequence[str]):
   def check(value):
     if value not in names:
-      return f"one of {', '.join(names)}{_near(str(value), names)}"
+      return f"one of {', '.join(names)}{near(str(value), names)}"
     return None
 
   return check
+
+
+def _anything(value):
+  del value
+  return None
+
+
+def _unset_or(check):
+  return lambda v: None if v is None else check(v)
+
+
+def _below_one(value):
+  return None if 0.0 <= value < 1.0 else "at least 0 and below 1"
+
+
+def _named(value):
+  return None if value.strip() else "a name or a folder, not empty"
 
 
 def _at_least(least):
@@ -213,8 +165,13 @@ def _ascending(values):
   return None if good else "ascending whole numbers above 0"
 
 
+# More would be cut to 32 bits by JAX: two seeds, one run.
+_SEED = _between(0, 2**32 - 1)
+
+# Every setting stands here; `validate` insists on it.
 _CHECKS = {
-  "seed": _at_least(0),
+  "seed": _SEED,
+  "policy.source": _named,
   "policy.size": _choice(choices.SIZES),
   "policy.vocab_size": _at_least(300),
   "policy.remat": _choice(choices.REMAT),
@@ -225,7 +182,9 @@ _CHECKS = {
   "problems.num_heldout": _at_least(1),
   "problems.heldout_split": _choice(SPLITS[1:]),
   "problems.long_prompts": _choice(("skip", "refuse")),
+  "problems.seed": _SEED,
   "harness.num_workers": _at_least(0),
+  "harness.seed": _SEED,
   "harness.run_cpu_s": _above(0.0),
   "harness.compile_cpu_s": _above(0.0),
   "rollout.num_problems": _at_least(1),
@@ -235,6 +194,7 @@ _CHECKS = {
   "rollout.max_prompt_tokens": _at_least(8),
   "rollout.max_feedback_tokens": _at_least(12),
   "rollout.max_new_tokens": _at_least(1),
+  "rollout.max_context_tokens": _at_least(1),
   "rollout.row_buckets": _ascending,
   "rollout.max_refill_rounds": _at_least(0),
   "rollout.min_spread_groups": _at_least(0),
@@ -246,6 +206,8 @@ _CHECKS = {
   "learner.warmup_updates": _at_least(0),
   "learner.max_grad_norm": _above(0.0),
   "learner.weight_decay": _at_least(0.0),
+  "learner.b1": _below_one,
+  "learner.b2": _below_one,
   "learner.updates_per_iteration": _at_least(1),
   "learner.clip_low": _between(0.0, 1.0),
   "learner.clip_high": _at_least(0.0),
@@ -253,18 +215,23 @@ _CHECKS = {
   "learner.normalization": _choice(choices.NORMALIZATIONS),
   "learner.bucket_tokens": _ascending,
   "learner.micro_tokens": _at_least(1),
+  "learner.max_log_ratio": _above(0.0),
+  "learner.stop_log_ratio": _unset_or(_above(0.0)),
   "warm_start.num_steps": _at_least(0),
   "warm_start.num_conversations": _at_least(1),
   "warm_start.first_right": _between(0.0, 1.0),
   "warm_start.repair_right": _between(0.0, 1.0),
   "warm_start.batch_rows": _at_least(1),
   "warm_start.learning_rate": _above(0.0),
+  "warm_start.warmup_steps": _at_least(0),
   "warm_start.log_every": _at_least(1),
+  "warm_start.checkpoint_every": _at_least(1),
   "eval.every": _at_least(0),
   "eval.ks": _ascending,
   "run.num_iterations": _at_least(0),
   "run.checkpoint_every": _at_least(1),
   "run.keep_checkpoints": _at_least(2),
+  "run.save_trajectories": _anything,
 }
 
 
@@ -274,11 +241,15 @@ def validate(config: config_dict.ConfigDict) -> None:
   Raises:
     UsageError: naming the setting, its value and what is allowed.
   """
-  settings = _flatten(config)
+  settings = flat(config)
+  assert set(settings) == set(_CHECKS), set(settings) ^ set(_CHECKS)
   for key, check in _CHECKS.items():
-    wanted = check(settings[key])
+    value = settings[key]
+    if isinstance(value, float) and not math.isfinite(value):
+      raise UsageError(f"config.{key}={value}: must be a finite number")
+    wanted = check(value)
     if wanted is not None:
-      raise UsageError(f"config.{key}={settings[key]}: must be {wanted}")
+      raise UsageError(f"config.{key}={value}: must be {wanted}")
   rollout, learner = config.rollout, config.learner
   together = (
     (
@@ -290,11 +261,11 @@ def validate(config: config_dict.ConfigDict) -> None:
       "config.method.f_lo is above f_hi: the gate would never open",
     ),
     (
-      # Half of an answer's budget, as for every turn (RolloutShape).
       rollout.max_context_tokens
-      >= rollout.max_prompt_tokens + (rollout.max_new_tokens + 1) // 2,
-      f"config.rollout.max_context_tokens={rollout.max_context_tokens} leaves "
-      "no room for an answer behind the longest prompt",
+      >= rollout.max_prompt_tokens + rollout.max_new_tokens,
+      f"config.rollout.max_context_tokens={rollout.max_context_tokens} has no "
+      "room for a prompt and an answer (max_prompt_tokens + max_new_tokens = "
+      f"{rollout.max_prompt_tokens + rollout.max_new_tokens})",
     ),
     (
       learner.bucket_tokens[-1] >= longest_row(config),

@@ -22,6 +22,15 @@ class NonFinite(Exception):
 
 
 @dataclasses.dataclass
+class Cost:
+  """What a part of a run has used."""
+
+  sampled_tokens: int = 0
+  harness_calls: int = 0  # candidates submitted
+  kernels_judged: int = 0  # compiled and run: repeats are not
+
+
+@dataclasses.dataclass
 class Progress:
   """What a run has done; saved with every checkpoint as JSON."""
 
@@ -29,13 +38,19 @@ class Progress:
   iterations: int = 0
   before: dict[str, Any] | None = None
   seconds: dict[str, float] = dataclasses.field(default_factory=dict)
-  sampled_tokens: int = 0
-  harness_calls: int = 0
-  kernels_judged: int = 0
+  training: Cost = dataclasses.field(default_factory=Cost)
+  evaluation: Cost = dataclasses.field(default_factory=Cost)
+  # Of training:
   active_groups: int = 0
   groups: int = 0
   turns: int = 0
   faults: int = 0
+
+  @classmethod
+  def from_record(cls, record: dict[str, Any]) -> "Progress":
+    """From what `dataclasses.asdict` made of it."""
+    costs = {name: Cost(**record[name]) for name in ("training", "evaluation")}
+    return cls(**(record | costs))
 
   def spend(self, stage: str, seconds: float) -> None:
     """Adds time to a stage."""
@@ -101,6 +116,5 @@ def check_finite(values, where):
   if not bool(values["finite"]):
     raise NonFinite(
       f"{where}: loss {float(values['loss'])}, gradient norm "
-      f"{float(values['grad_norm'])}; parameters were left as they were and "
-      "the last checkpoint is good"
+      f"{float(values['grad_norm'])}; parameters were left as they were"
     )

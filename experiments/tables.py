@@ -4,7 +4,8 @@
     python -m experiments.tables --write=README.md
 
 A row is a method, its numbers are means over seeds with the sample standard
-deviation; a method without a run reads "not run". `--write` replaces what
+deviation; a method without a run reads "not run". Runs that differ in more than
+method and seed are refused. `--write` replaces what
 stands between the markers of a Markdown file.
 """
 
@@ -16,10 +17,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-METHODS = {  # folder: label
-  "leap": "**LEAP**",
-  "grpo_multi_turn": "GRPO multi-turn, unpruned",
-  "grpo_single_turn": "GRPO single-turn",
+METHODS = {  # folder: label, config
+  "leap": ("**LEAP**", "quickstart"),
+  "grpo_multi_turn": ("GRPO multi-turn, unpruned", "quickstart_grpo_multi"),
+  "grpo_single_turn": ("GRPO single-turn", "quickstart_grpo_single"),
 }
 RESULTS = pathlib.Path(__file__).parent / "results" / "quickstart"
 BEGIN, END = (
@@ -27,27 +28,84 @@ BEGIN, END = (
   "<!-- quickstart table: end -->",
 )
 _NOT_RUN = "not run"
+# In which the runs of a table may differ; all else would compare two things.
+_MAY_DIFFER = ("seed", "method.name")
 
 
 class TableError(Exception):
-  """A file is missing or damaged; one line says which."""
+  """The runs make no table; one line says which and why."""
 
 
 def load(folder: pathlib.Path) -> dict[str, list[dict[str, Any]]]:
   """results.json of every seed, by method; sorted by seed.
 
   Raises:
-    TableError: a file cannot be read.
+    TableError: a file cannot be read, lies in the folder of another method or
+      seed, or is of another configuration than the others.
   """
-  runs = {}
+  runs: dict[str, list[dict[str, Any]]] = {}
+  first = None
   for method in METHODS:
     runs[method] = []
     for path in sorted((folder / method).glob("seed*/results.json")):
-      try:
-        runs[method].append(json.loads(path.read_text()))
-      except (OSError, ValueError) as error:
-        raise TableError(f"cannot read {path}: {error}") from None
+      result = _read(path, method)
+      first = first or (path, result)
+      _check_alike(*first, path, result)
+      runs[method].append(result)
+    runs[method].sort(key=lambda result: result["run"]["seed"])
   return runs
+
+
+def _read(path, method):
+  try:
+    result = json.loads(path.read_text())
+    for _, make in _COLUMNS:
+      make([result])
+    _footnote([result])
+    _check_place(path, method, result)
+  except (OSError, ValueError) as error:
+    raise TableError(f"cannot read {path}: {error}") from None
+  except (KeyError, TypeError) as error:
+    raise TableError(
+      f"{path} is not of this version ({error}); do that run again"
+    ) from None
+  return result
+
+
+def _check_place(path, method, result):
+  for name, wanted, got in (
+    ("method", method, result["config"]["method.name"]),
+    ("seed", path.parent.name, f"seed{result['config']['seed']}"),
+  ):
+    if wanted != got:
+      raise TableError(f"{path} is of {name} {got}, its folder of {wanted}")
+
+
+def _check_alike(path, result, other_path, other):
+  config, other_config = result["config"], other["config"]
+  for key in sorted(set(config) | set(other_config)):
+    if key in _MAY_DIFFER:
+      continue
+    if config.get(key) != other_config.get(key):
+      raise TableError(
+        f"{path} has config.{key}={config.get(key)}, {other_path} "
+        f"{other_config.get(key)}: not to be compared"
+      )
+  for key, value in _sizes(result).items():
+    if _sizes(other)[key] != value:
+      raise TableError(
+        f"{path} has {value} {key}, {other_path} {_sizes(other)[key]}"
+      )
+
+
+def _sizes(result):
+  """What the footnote says of all runs at once."""
+  after = result["after"]
+  return {
+    "iterations": result["run"]["iterations"],
+    "held-out problems": after["num_problems"],
+    "samples": after["num_samples"] + after["num_faults"],
+  }
 
 
 def _value(results: Sequence[dict], pick, scale=1.0, digits=1) -> str:
@@ -61,10 +119,10 @@ def _value(results: Sequence[dict], pick, scale=1.0, digits=1) -> str:
   return f"{mean} ± {statistics.stdev(values):.{digits}f}"
 
 
-def _training_seconds(result) -> float:
-  seconds = result["run"]["seconds"]
-  return sum(
-    seconds.get(s, 0) for s in ("sample", "harness", "update", "other")
+def _training(key, scale=1.0):
+  """Of training alone: evaluations cost all methods the same."""
+  return lambda results: _value(
+    results, lambda r: r["run"]["training"][key], scale, digits=0
   )
 
 
@@ -90,16 +148,30 @@ _COLUMNS = (
     "groups debugged, %",
     lambda rs: _value(rs, lambda r: r["run"]["activation"], 100),
   ),
+  ("training: tokens, thousands", _training("tokens", 1e-3)),
+  ("training: harness calls", _training("harness_calls")),
+  ("training, s", _training("seconds")),
   (
-    "turns trained on",
-    lambda rs: _value(rs, lambda r: r["run"]["turns"], digits=0),
-  ),
-  ("training, s", lambda rs: _value(rs, _training_seconds, digits=0)),
-  (
-    "whole run, s",
+    "all stages, s",
     lambda rs: _value(rs, lambda r: r["run"]["seconds_total"], digits=0),
   ),
 )
+
+
+def _footnote(every):
+  seeds = sorted({r["run"]["seed"] for r in every})
+  hardware = sorted({r["run"]["hardware"] for r in every})
+  commits = sorted({r["run"]["commit"] for r in every})
+  sizes = _sizes(every[0])  # `load` has seen to it that all are alike
+  return (
+    f"{sizes['held-out problems']} held-out problems, {sizes['samples']} "
+    "samples a run; mean ± standard deviation over seeds "
+    f"{', '.join(str(s) for s in seeds)}; {sizes['iterations']} iterations "
+    "from the same warm start. A harness call is one turn. All stages: from "
+    "loading the policy to the last held-out result; imports, the start of the "
+    "judges and the picture come on top. Hardware: "
+    f"{'; '.join(hardware)}. Commit: {', '.join(commits)}."
+  )
 
 
 def markdown(runs: dict[str, list[dict[str, Any]]]) -> str:
@@ -109,24 +181,14 @@ def markdown(runs: dict[str, list[dict[str, Any]]]) -> str:
     "| method | " + " | ".join(names) + " |",
     "|---" * (len(names) + 1) + "|",
   ]
-  for method, label in METHODS.items():
+  for method, (label, config) in METHODS.items():
     results = runs[method]
     cells = [make(results) if results else _NOT_RUN for _, make in _COLUMNS]
-    lines.append(f"| {label} | " + " | ".join(cells) + " |")
+    link = f"[{label}](experiments/configs/{config}.py)"
+    lines.append(f"| {link} | " + " | ".join(cells) + " |")
   every = [r for results in runs.values() for r in results]
   if every:
-    seeds = {len(results) for results in runs.values() if results}
-    after = every[0]["after"]
-    hardware = sorted({r["run"]["hardware"] for r in every})
-    commits = sorted({r["run"]["commit"] for r in every})
-    lines += [
-      "",
-      f"{after['num_problems']} held-out problems, {after['num_samples']} "
-      f"samples a run; mean ± standard deviation over "
-      f"{', '.join(str(s) for s in sorted(seeds))} seeds; "
-      f"{every[0]['run']['iterations']} iterations from the same warm start. "
-      f"Hardware: {'; '.join(hardware)}. Commit: {', '.join(commits)}.",
-    ]
+    lines += ["", _footnote(every)]
   return "\n".join(lines)
 
 

@@ -9,8 +9,6 @@ from experiments.state import Progress, Run, check_finite, save
 from leap_jax import batching, conversations, optimizer, sharding, update
 from leap_jax.types import Message, Rollouts, TrainState
 
-_CHECKPOINT_EVERY = 200  # steps
-
 
 def make_optimizer(config):
   """Of the supervised stage."""
@@ -89,6 +87,6 @@ def warm_start(
         bar.set_postfix(loss=f"{values['loss']:.4f}", refresh=False)
       bar.update()
       left = config.num_steps - progress.warm_steps
-      if left and progress.warm_steps % _CHECKPOINT_EVERY == 0:
+      if left and progress.warm_steps % config.checkpoint_every == 0:
         save(run, state, rollouts, progress)
   return state

@@ -1,21 +1,25 @@
 """What a run leaves behind.
 
 config.json            every setting
+.lock                  held by the process that is working here
 metrics.jsonl          one line a step (leap_jax/metrics.py declares them)
 tensorboard/           the same for TensorBoard
 checkpoints/           to go on from
-trajectories/          every conversation, one compressed file an iteration
+trajectories/          every conversation, one compressed file a rollout: of
+                       each iteration, its refills, each evaluation
 policy/                the trained policy
 results.json           the outcome
 learning_curve.png     the picture of it
 """
 
+import contextlib
+import fcntl
 import gzip
 import json
 import os
 import pathlib
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -27,6 +31,7 @@ from leap_jax.types import Trajectory
 # computed so far.
 MAY_CHANGE = (
   "harness.num_workers",
+  "warm_start.checkpoint_every",
   "run.num_iterations",
   "run.checkpoint_every",
   "run.keep_checkpoints",
@@ -41,32 +46,64 @@ def write_json(path: pathlib.Path, value: Any) -> None:
   os.replace(temporary, path)
 
 
-def prepare(workdir: pathlib.Path, settings: dict[str, Any]) -> bool:
-  """Makes the folder, or checks that it is of the same configuration.
-
-  Returns:
-    Whether a run has been here before.
-
-  Raises:
-    UsageError: another configuration, or not writable.
-  """
-  # Through JSON, so that tuples compare equal to what is read back.
-  settings = json.loads(json.dumps(settings))
-  path = workdir / "config.json"
+def _read_json(path):
+  """What a file holds, or None if there is none."""
   try:
-    workdir.mkdir(parents=True, exist_ok=True)
-    if not path.exists():
-      write_json(path, settings)
-      return False
-    before = json.loads(path.read_text())
+    return json.loads(path.read_text()) if path.exists() else None
   except OSError as error:
-    raise UsageError(
-      f"cannot use {workdir}: {error.strerror or error}"
-    ) from None
+    raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
   except ValueError:
     raise UsageError(
       f"{path} is not readable as JSON; use another --workdir"
     ) from None
+
+
+@contextlib.contextmanager
+def held(workdir: pathlib.Path) -> Iterator[None]:
+  """Makes the folder and keeps other runs out of it.
+
+  The lock goes with the process, however that ends.
+
+  Raises:
+    UsageError: another process holds it, or the folder is not writable.
+  """
+  try:
+    workdir.mkdir(parents=True, exist_ok=True)
+    file = open(workdir / ".lock", "a+", encoding="utf-8")
+  except OSError as error:
+    raise UsageError(
+      f"cannot use {workdir}: {error.strerror or error}"
+    ) from None
+  with file:
+    try:
+      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+      file.seek(0)
+      raise UsageError(
+        f"process {file.read().strip() or '?'} is working in {workdir}; wait "
+        "for it, or use another --workdir"
+      ) from None
+    except OSError as error:
+      raise UsageError(
+        f"cannot lock {workdir}: {error.strerror or error}"
+      ) from None
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+    yield
+
+
+def check(workdir: pathlib.Path, settings: dict[str, Any]) -> None:
+  """Checks that a folder is new or of the same configuration.
+
+  Raises:
+    UsageError: another configuration.
+  """
+  before = _read_json(workdir / "config.json")
+  if before is None:
+    return
+  # Through JSON, so that tuples compare equal to what is read back.
+  settings = json.loads(json.dumps(settings))
   for key in sorted(set(before) | set(settings)):
     old, new = before.get(key), settings.get(key)
     if old != new and key not in MAY_CHANGE:
@@ -74,8 +111,39 @@ def prepare(workdir: pathlib.Path, settings: dict[str, Any]) -> bool:
         f"{workdir} holds a run with config.{key}={old}, now it is {new}; use "
         "another --workdir, or the old setting"
       )
-  write_json(path, settings)
-  return True
+
+
+def record(workdir: pathlib.Path, settings: dict[str, Any]) -> None:
+  """Writes config.json: what the run does from now on.
+
+  Raises:
+    UsageError: not writable.
+  """
+  try:
+    write_json(workdir / "config.json", settings)
+  except OSError as error:
+    raise UsageError(
+      f"cannot use {workdir}: {error.strerror or error}"
+    ) from None
+
+
+def outcome(workdir: pathlib.Path) -> dict[str, Any] | None:
+  """results.json of a run that came to its end, or None.
+
+  Raises:
+    UsageError: it is damaged.
+  """
+  return _read_json(workdir / "results.json")
+
+
+def last_checkpoint(workdir: pathlib.Path) -> str:
+  """Words on what a run that failed can go on from."""
+  # Checkpoints that are still being written have longer names.
+  paths = (workdir / "checkpoints").glob("[0-9]*")
+  steps = [int(path.name) for path in paths if path.name.isdigit()]
+  if not steps:
+    return "there is no checkpoint yet"
+  return f"the last checkpoint is of step {max(steps)}"
 
 
 def save_trajectories(

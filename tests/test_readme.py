@@ -67,7 +67,7 @@ def test_quick_commands_run(command, tmp_path):
     text=True,
     env={**os.environ, "JAX_PLATFORMS": "cpu"},
   )
-  assert done.returncode in (0, 1), done.stderr
+  assert done.returncode == 0, done.stdout + done.stderr
   assert done.stdout
 
 

@@ -94,6 +94,7 @@ def get_config() -> config_dict.ConfigDict:
   c.warm_start.learning_rate = 1e-3
   c.warm_start.warmup_steps = 50
   c.warm_start.log_every = 10  # steps
+  c.warm_start.checkpoint_every = 200  # steps
 
   c.eval = config_dict.ConfigDict()
   c.eval.every = 0  # iterations between held-out evaluations; 0 = ends only

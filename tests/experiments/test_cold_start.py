@@ -1,10 +1,11 @@
 """Conversations of the warm start: true verdicts, nothing held out."""
 
+import msgspec
 import pytest
 
 from experiments import cold_start
 from kernels_eval import client, problems
-from kernels_eval.schema import Request
+from kernels_eval.schema import Request, Status
 from leap_jax import feedback, prompts
 from leap_jax import problems as splits
 from leap_jax.types import StopReason
@@ -16,9 +17,10 @@ NAMES = client.compositions(0, 400, (1, 2), 0.3)
 def made():
   names = [n for n in NAMES if splits.split_of(n) == "train"][:12]
   with client.Pool(num_workers=2) as pool:
-    talks = cold_start.make_conversations(
+    talks, num_lost = cold_start.make_conversations(
       names, pool, seed=0, num_turns=3, first_right=0.0, repair_right=0.5
     )
+    assert num_lost == 0
     yield names, talks, pool
 
 
@@ -59,15 +61,74 @@ def test_the_same_seed_makes_the_same_conversations(made):
   make = lambda seed: cold_start.make_conversations(
     names, pool, seed=seed, num_turns=3, first_right=0.0, repair_right=0.5
   )
-  assert make(0) == talks
-  assert make(1) != talks
+  assert make(0) == (talks, 0)
+  assert make(1) != (talks, 0)
 
 
 def test_canonical_first_answers_end_at_once(made):
   names, _, pool = made
-  talks = cold_start.make_conversations(
+  talks, _ = cold_start.make_conversations(
     names, pool, seed=0, num_turns=3, first_right=1.0, repair_right=1.0
   )
   for name, talk in zip(names, talks, strict=True):
     assert len(talk) == 2
     assert problems.get(name).canonical.strip() in talk[1].text
+
+
+class FaultyPool:
+  """The judge of `pool`, but for attempts on which the machine fails."""
+
+  def __init__(self, pool, faulty):
+    self._pool, self._faulty = pool, faulty
+
+  def evaluate(self, requests, on_result=None):
+    return [
+      msgspec.structs.replace(verdict, status=Status.INFRASTRUCTURE_ERROR)
+      if verdict.id in self._faulty
+      else verdict
+      for verdict in self._pool.evaluate(requests, on_result)
+    ]
+
+
+@pytest.mark.parametrize("turn", [0, 1, 2])
+def test_a_fault_costs_one_conversation(made, turn):
+  names, talks, pool = made
+  # The first conversation that comes as far as this turn.
+  which = next(i for i, talk in enumerate(talks) if len(talk) > 2 * turn)
+  got, num_lost = cold_start.make_conversations(
+    names,
+    FaultyPool(pool, {f"{which}/{turn}"}),
+    seed=0,
+    num_turns=3,
+    first_right=0.0,
+    repair_right=0.5,
+  )
+  assert num_lost == 1
+  assert got == talks[:which] + talks[which + 1 :]
+
+
+def test_a_fault_behind_the_end_of_a_conversation_costs_nothing(made):
+  names, talks, pool = made
+  which = next(i for i, talk in enumerate(talks) if len(talk) < 6)
+  got = cold_start.make_conversations(
+    names,
+    FaultyPool(pool, {f"{which}/2"}),
+    seed=0,
+    num_turns=3,
+    first_right=0.0,
+    repair_right=0.5,
+  )
+  assert got == (talks, 0)
+
+
+def test_a_broken_harness_is_an_infrastructure_error(made):
+  names, talks, pool = made
+  with pytest.raises(client.HarnessError, match="2 of 12 warm-start"):
+    cold_start.make_conversations(
+      names,
+      FaultyPool(pool, {"3/0", "7/0"}),
+      seed=0,
+      num_turns=3,
+      first_right=0.0,
+      repair_right=0.5,
+    )

@@ -1,8 +1,10 @@
 """Iterations against a scripted harness: refilling, skipping, stopping."""
 
 import dataclasses
+import gzip
+import json
 import pathlib
-import types
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +20,7 @@ from experiments import (
   settings,
 )
 from experiments.configs import base
-from experiments.state import NonFinite, Progress, Run
+from experiments.state import Cost, NonFinite, Progress, Run
 from kernels_eval import client
 from kernels_eval.schema import Status
 from leap_jax import batching, compilations, dcp, methods, sharding, update
@@ -160,9 +162,9 @@ def test_refilling_ends_after_its_rounds(setup, stopping):
   assert values["update/skipped"] == 1
 
 
-@pytest.mark.covers("P11")
-def test_refilling_replaces_groups_without_spread(setup, stopping):
-  # First round: all wrong. Second: problem 0 has one success.
+@pytest.fixture
+def lucky_later():
+  """First round: all wrong. From the second on row 1 succeeds at once."""
   round_of = {"n": -1}
 
   def decide(request):
@@ -172,25 +174,105 @@ def test_refilling_replaces_groups_without_spread(setup, stopping):
     lucky = round_of["n"] >= 1 and row == 1
     return Status.PASSED if lucky else Status.WRONG_ANSWER
 
+  return decide
+
+
+@pytest.mark.covers("P11")
+def test_refilling_replaces_groups_without_spread(setup, stopping, lucky_later):
+  run, made, state, _, _ = setup(
+    lucky_later, stopping, max_refill_rounds=3, min_spread_groups=1
+  )
+  _, gathered, values = iterations.iterate(run, made, state, 0)
+  # Row 1's answer must end by itself to count: the fixture is strong enough.
+  assert gathered.has_spread.any()
+  assert values["rollout/refilled_groups"] == 1
+  assert values["update/rows"] > 0
+  index = int(np.flatnonzero(gathered.has_spread)[0])
+  g = run.shape.group_size
+  # Row 1 is of group 0 of the last round.
+  solved = [
+    t.end_reason == "solved" for t in gathered.rounds[-1].trajectories[:g]
+  ]
+  assert any(solved)
+  np.testing.assert_array_equal(
+    (gathered.host.correct & gathered.host.executed).any(-1)[index], solved
+  )
+
+
+def read_conversations(folder):
+  """File name -> conversations."""
+  found = {}
+  for path in sorted(folder.glob("trajectories/*.jsonl.gz")):
+    with gzip.open(path, "rt") as file:
+      found[path.name] = [json.loads(line) for line in file]
+  return found
+
+
+def test_a_replaced_group_is_counted_and_kept_on_disk(
+  setup, stopping, lucky_later, tmp_path
+):
+  run, made, state, _, _ = setup(
+    lucky_later, stopping, max_refill_rounds=3, min_spread_groups=1
+  )
+  written = []
+  with run.config.unlocked():
+    run.config.run.num_iterations = 1
+    run.config.run.checkpoint_every = 1
+  run = dataclasses.replace(
+    run,
+    writer=SimpleNamespace(write=lambda step, values: written.append(values)),
+    checkpoints=SimpleNamespace(save=lambda *_: None),
+  )
+  progress = Progress()
+  iterations.train(run, made, state, None, progress)
+  (values,) = written
+  files = read_conversations(tmp_path)
+  rounds = 1 + int(values["rollout/refill_rounds"])
+  assert rounds > 1 and values["rollout/refilled_groups"] == 1
+  assert sorted(files) == [
+    "iteration_000000.jsonl.gz",
+    *(f"iteration_000000_refill_{i}.jsonl.gz" for i in range(1, rounds)),
+  ]
+  samples = [sample for name in files for sample in files[name]]
+  assert len(samples) == rounds * run.shape.num_rows
+  turns = [turn for sample in samples for turn in sample["turns"]]
+  # Every count and every fraction is of the same conversations.
+  assert values["kernels/submitted"] == len(turns) == progress.harness_calls
+  assert values["rollout/tokens"] == sum(t["num_tokens"] for t in turns)
+  statuses = [t["evaluation"]["status"] for t in turns]
+  assert values["kernels/passed"] == statuses.count("passed") / len(turns)
+  assert values["kernels/wrong_answer"] == (
+    statuses.count("wrong_answer") / len(turns)
+  )
+  solved = [s["end_reason"] == "solved" for s in samples]
+  first = [
+    ok and len(s["turns"]) == 1 for ok, s in zip(solved, samples, strict=True)
+  ]
+  assert values["rollout/acc_at_1"] == sum(first) / len(samples)
+  assert values["rollout/acc_at_last"] == sum(solved) / len(samples)
+  assert values["rollout/turns_per_sample"] == len(turns) / len(samples)
+  assert progress.turns == len(turns)
+  assert progress.groups == rounds * run.shape.num_problems
+  assert values["rollout/activation"] == (
+    progress.active_groups / progress.groups
+  )
+  # Only groups with a success and a failure may be active here.
+  assert progress.active_groups <= rounds - 1
+
+
+def test_faults_of_replaced_groups_are_counted(setup, stopping, lucky_later):
+  def decide(request):
+    status = lucky_later(request)
+    if place(request)[0] == 5:
+      return Status.INFRASTRUCTURE_ERROR
+    return status
+
   run, made, state, _, _ = setup(
     decide, stopping, max_refill_rounds=3, min_spread_groups=1
   )
-  # Row 1's answer must end by itself to count.
   _, gathered, values = iterations.iterate(run, made, state, 0)
-  if gathered.has_spread.any():
-    assert values["rollout/refilled_groups"] == 1
-    assert values["update/rows"] > 0
-    index = int(np.flatnonzero(gathered.has_spread)[0])
-    g = run.shape.group_size
-    solved = [
-      t.end_reason == "solved"
-      for t in gathered.trajectories[index * g : (index + 1) * g]
-    ]
-    np.testing.assert_array_equal(
-      (gathered.host.correct & gathered.host.executed).any(-1)[index], solved
-    )
-  else:
-    pytest.fail("no answer of row 1 stopped; the fixture is too weak")
+  assert len(gathered.rounds) > 1
+  assert values["rollout/faults"] == len(gathered.rounds)
 
 
 @pytest.mark.covers("P11")
@@ -218,13 +300,13 @@ def test_a_lost_iteration_has_no_accuracy_and_says_why(setup, stopping):
     made, method=made.method._replace(gate=jax.jit(dcp.open_gate))
   )
   written = []
-  writer = types.SimpleNamespace(write=lambda *line: written.append(line))
+  writer = SimpleNamespace(write=lambda *line: written.append(line))
   run = dataclasses.replace(run, writer=writer)
   with run.config.unlocked():
     run.config.run.num_iterations = 1
     run.config.run.checkpoint_every = 2
     run.config.run.save_trajectories = False
-  checkpoints = types.SimpleNamespace(save=lambda *_: None)
+  checkpoints = SimpleNamespace(save=lambda *_: None)
   run = dataclasses.replace(run, checkpoints=checkpoints)
   iterations.train(run, made, state, None, Progress())
   ((_, values),) = written
@@ -305,7 +387,7 @@ def test_numbers_that_are_not_finite_stop_the_run(setup, stopping):
   original = gathering.gather
   try:
     iterations.gather = lambda *a: gathered
-    with pytest.raises(NonFinite, match="iteration 0.*last checkpoint is good"):
+    with pytest.raises(NonFinite, match="iteration 0: loss nan"):
       iterations.iterate(run, made, state, 0)
   finally:
     iterations.gather = original
@@ -326,6 +408,36 @@ def test_a_gap_between_sampler_and_trainer_is_told(setup, stopping):
     iterations.iterate(
       dataclasses.replace(run2, config=run.config), made, state, 0
     )
+
+
+@pytest.mark.parametrize("num_heldout", [1, 2, 3])
+def test_evaluation_is_counted_apart_and_without_its_filler(
+  setup, stopping, tmp_path, num_heldout
+):
+  # Batches of two problems: one and three need a repeat at the end.
+  decide = lambda r: (
+    Status.PASSED if place(r)[0] % 4 == 0 else Status.WRONG_ANSWER
+  )
+  run, made, state, pool, _ = setup(decide, stopping)
+  run = dataclasses.replace(run, heldout=run.heldout[:num_heldout])
+  progress = Progress()
+  result = heldout.evaluate(run, made, state, progress, "before")
+  samples = read_conversations(tmp_path)["heldout_before.jsonl.gz"]
+  assert len(samples) == num_heldout * run.shape.group_size
+  turns = [turn for sample in samples for turn in sample["turns"]]
+  tokens = sum(turn["num_tokens"] for turn in turns)
+  assert progress.evaluation.sampled_tokens == tokens > 0
+  assert progress.evaluation.harness_calls == len(turns)
+  assert progress.evaluation.kernels_judged == pool.num_evaluated
+  assert result["sampled_tokens"] == tokens
+  assert result["harness_calls"] == len(turns)
+  assert progress.training == Cost()
+
+
+def test_progress_is_the_same_after_its_record():
+  progress = Progress(iterations=3, training=Cost(5, 6, 7), before={"a": 1.0})
+  record = json.loads(json.dumps(dataclasses.asdict(progress)))
+  assert Progress.from_record(record) == progress
 
 
 @pytest.mark.parametrize("policy", ["skip", "refuse"])

@@ -1,15 +1,23 @@
 """How the program ends when something fails."""
 
 import errno
+import json
 import pathlib
 
 import pytest
 
-from experiments import run, settings, state
+from experiments import run, settings, state, workdir
 from kernels_eval import client
 from leap_jax import checkpoint, policy_io
 
 ROOT = pathlib.Path(__file__).parents[2]
+QUICKSTART = ROOT / "experiments" / "configs" / "quickstart.py"
+
+
+def start(workdir, *arguments):
+  return run.main(
+    ["run", f"--config={QUICKSTART}", f"--workdir={workdir}", *arguments]
+  )
 
 
 class FakePool:
@@ -26,38 +34,46 @@ class FakePool:
 
 
 @pytest.mark.parametrize(
-  "error,code,words",
+  "error,code,words,resumes",
   [
-    (settings.UsageError("a bad setting"), 2, "a bad setting"),
-    (policy_io.PolicyError("no policy in x"), 2, "no policy in x"),
-    (state.NonFinite("iteration 3: loss nan"), 3, "iteration 3: loss nan"),
-    (checkpoint.CheckpointError("cannot save 3"), 1, "cannot save 3"),
+    (settings.UsageError("a bad setting"), 2, "a bad setting", False),
+    (policy_io.PolicyError("no policy in x"), 2, "no policy in x", False),
+    (client.HarnessError("no compiler"), 2, "_error: no compiler", False),
+    (state.NonFinite("iteration 3: loss nan"), 3, "3: loss nan", True),
+    (checkpoint.CheckpointError("cannot save 3"), 1, "cannot save 3", True),
     (
       OSError(errno.ENOSPC, "No space left on device", "m.jsonl"),
       1,
-      "No space",
+      "No space left on device (m.jsonl)",
+      True,
     ),
-    (KeyboardInterrupt(), 1, "goes on from the last checkpoint"),
+    (KeyboardInterrupt(), 1, "interrupted", True),
   ],
 )
+@pytest.mark.parametrize(
+  "folders,last",
+  [
+    ([], "there is no checkpoint yet"),
+    (["5.orbax-checkpoint-tmp"], "there is no checkpoint yet"),
+    (["5", "10", "15.orbax-checkpoint-tmp"], "checkpoint is of step 10"),
+  ],
+  ids=["none", "half", "two"],
+)
 def test_a_failure_is_one_line_and_an_exit_code(
-  monkeypatch, tmp_path, capsys, error, code, words
+  monkeypatch, tmp_path, capsys, error, code, words, resumes, folders, last
 ):
   def fail(*_):
+    for name in folders:
+      (tmp_path / "run" / "checkpoints" / name).mkdir(parents=True)
     raise error
 
   monkeypatch.setattr(client, "Pool", FakePool)
   monkeypatch.setattr(run, "_train", fail)
-  got = run.main(
-    [
-      "run",
-      f"--config={ROOT / 'experiments/configs/quickstart.py'}",
-      f"--workdir={tmp_path / 'run'}",
-    ]
-  )
+  got = start(tmp_path / "run")
   assert got == code
-  last = capsys.readouterr().err.strip().splitlines()[-1]
-  assert last.startswith("experiments.run: ") and words in last
+  line = capsys.readouterr().err.strip().splitlines()[-1]
+  assert line.startswith("experiments.run: ") and words in line
+  assert (last in line) == resumes
 
 
 @pytest.mark.parametrize("remat", ["none", "block"])
@@ -84,14 +100,65 @@ def test_a_machine_without_a_compiler_says_so_once(
   monkeypatch, tmp_path, capsys
 ):
   monkeypatch.setenv("PATH", str(tmp_path))
-  got = run.main(
-    [
-      "run",
-      f"--config={ROOT / 'experiments/configs/quickstart.py'}",
-      f"--workdir={tmp_path / 'run'}",
-    ]
-  )
+  got = start(tmp_path / "run")
   lines = capsys.readouterr().err.strip().splitlines()
   assert got == 2
   assert "infrastructure_error: no C++ compiler" in lines[-1]
   assert sum("no C++ compiler" in line for line in lines) == 1
+
+
+def test_a_taken_folder_is_one_line_and_left_alone(
+  monkeypatch, tmp_path, capsys
+):
+  monkeypatch.setattr(run, "_train", lambda *_: pytest.fail("it ran"))
+  folder = tmp_path / "run"
+  with workdir.held(folder):
+    got = start(folder)
+  assert got == 2
+  assert "is working in" in capsys.readouterr().err.strip().splitlines()[-1]
+  assert not (folder / "config.json").exists()
+
+
+def finished_folder(path, iterations):
+  """What a run of so many iterations leaves in its records."""
+  argv = ["run", f"--config={QUICKSTART}"]
+  config, _ = settings.parse(
+    [*argv, f"--config.run.num_iterations={iterations}"], lambda _: None
+  )
+  path.mkdir()
+  workdir.record(path, settings.flat(config))
+  cost = {"tokens": 1, "harness_calls": 1, "kernels_judged": 1, "seconds": 1.0}
+  side = {"acc_at_1": 0.5, "num_problems": 2, "num_samples": 8}
+  workdir.write_json(
+    path / "results.json",
+    {
+      "before": side,
+      "after": side,
+      "run": {
+        "method": "leap",
+        "seed": 0,
+        "iterations": iterations,
+        "seconds": {},
+        "seconds_total": 1.0,
+        "activation": 0.5,
+        "training": cost,
+        "evaluation": cost,
+      },
+    },
+  )
+
+
+@pytest.mark.parametrize("wanted,goes_on", [(3, False), (5, False), (9, True)])
+def test_a_finished_run_goes_on_when_more_is_asked_for(
+  monkeypatch, tmp_path, capsys, wanted, goes_on
+):
+  folder = tmp_path / "run"
+  finished_folder(folder, 5)
+  trained = []
+  monkeypatch.setattr(client, "Pool", FakePool)
+  monkeypatch.setattr(run, "_train", lambda *a: trained.append(a) or 0)
+  assert start(folder, f"--config.run.num_iterations={wanted}") == 0
+  assert bool(trained) == goes_on
+  stored = json.loads((folder / "config.json").read_text())
+  assert stored["run.num_iterations"] == (wanted if goes_on else 5)
+  assert ("is finished" in capsys.readouterr().out) != goes_on

@@ -52,6 +52,11 @@ def complete_lines(workdir):
   return path.read_text().count("\n") if path.exists() else 0
 
 
+def conversations(path):
+  with gzip.open(path, "rt") as file:
+    return [json.loads(line) for line in file]
+
+
 @pytest.fixture(scope="module")
 def straight(tmp_path_factory):
   """A run without interruption."""
@@ -84,6 +89,31 @@ def test_a_run_ends_with_its_table_and_records(straight):
     assert (workdir / name).exists()
 
 
+def test_training_and_evaluation_are_counted_apart(straight):
+  """What results.json says is what metrics and conversations add up to."""
+  workdir, _, _ = straight
+  record = json.loads((workdir / "results.json").read_text())["run"]
+  training, evaluation = record["training"], record["evaluation"]
+  for key in ("tokens", "harness_calls", "kernels_judged"):
+    assert record[key] == training[key] + evaluation[key]
+  records = lines(workdir)
+  total = lambda name: sum(r[name] for r in records)
+  assert training["tokens"] == total("rollout/tokens")
+  assert training["harness_calls"] == total("kernels/submitted")
+  assert training["kernels_judged"] == total("kernels/judged")
+  for cost, names in ((training, "iteration_*"), (evaluation, "heldout_*")):
+    turns = [
+      turn
+      for path in (workdir / "trajectories").glob(names)
+      for conversation in conversations(path)
+      for turn in conversation["turns"]
+    ]
+    assert cost["harness_calls"] == len(turns) > 0
+    assert cost["tokens"] == sum(turn["num_tokens"] for turn in turns)
+  assert record["turns"] == training["harness_calls"]
+  assert training["seconds"] > 0 and evaluation["seconds"] > 0
+
+
 def test_every_line_has_the_metrics_of_an_iteration(straight):
   workdir, _, _ = straight
   records = lines(workdir)
@@ -107,10 +137,9 @@ def test_nothing_compiles_after_the_first_full_step(straight):
 def test_conversations_are_on_disk(straight):
   workdir, _, _ = straight
   path = workdir / "trajectories" / "iteration_000000.jsonl.gz"
-  with gzip.open(path, "rt") as file:
-    conversations = [json.loads(line) for line in file]
-  assert len(conversations) == 8
-  for one in conversations:
+  found = conversations(path)
+  assert len(found) == 8
+  for one in found:
     turn = one["turns"][0]
     assert turn["evaluation"]["status"] and turn["completion"]
     if len(one["turns"]) == 2:

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from experiments import settings, state
+from experiments import run, settings, state
+from experiments.configs import base
 from leap_jax import choices, losses, methods
 from leap_jax.models import transformer
 
@@ -54,7 +55,7 @@ def parse(*arguments, config=QUICKSTART):
     ("--config.learner.bucket_tokens=(100,)", ["bucket_tokens ends at 100"]),
     (
       "--config.rollout.max_context_tokens=159",
-      ["max_context_tokens=159", "no room for an answer"],
+      ["max_context_tokens=159", "no room for a prompt and an answer"],
     ),
     ("--config.rollout=3", ["section"]),
     ("--config.learner.stop_log_ratio=tight", ["stop_log_ratio=tight"]),
@@ -108,6 +109,83 @@ def test_any_sizes_of_a_rollout_are_accepted(num_problems, group_size, buckets):
   assert state.rollout_shape(config).bucket_for(num_problems * group_size)
 
 
+# For every setting at least one value that it must not have.
+BAD = {
+  "seed": ["-1", "4294967296", "99999999999999999999999"],
+  "policy.source": ["", " "],
+  "policy.size": ["huge"],
+  "policy.vocab_size": ["299"],
+  "policy.remat": ["all"],
+  "problems.min_operators": ["0"],
+  "problems.max_operators": ["0", "9"],
+  "problems.reduced": ["-0.1", "1.1", "nan"],
+  "problems.num_train": ["0"],
+  "problems.num_heldout": ["0"],
+  "problems.heldout_split": ["train"],
+  "problems.long_prompts": ["cut"],
+  "problems.seed": ["-1", "99999999999999999999999"],
+  "harness.num_workers": ["-1"],
+  "harness.seed": ["-1", "4294967296"],
+  "harness.run_cpu_s": ["0", "inf", "nan"],
+  "harness.compile_cpu_s": ["0", "-1", "inf"],
+  "rollout.num_problems": ["0"],
+  "rollout.group_size": ["1"],
+  "rollout.num_turns": ["0", "17"],
+  "rollout.temperature": ["0", "inf", "nan"],
+  "rollout.max_prompt_tokens": ["7"],
+  "rollout.max_feedback_tokens": ["11"],
+  "rollout.max_new_tokens": ["0"],
+  "rollout.max_context_tokens": ["0", "90", "231"],
+  "rollout.row_buckets": ["()", "(64,32)", "(0,128)"],
+  "rollout.min_spread_groups": ["-1"],
+  "rollout.max_refill_rounds": ["-1"],
+  "method.name": ["ppo"],
+  "method.f_lo": ["-0.1", "nan"],
+  "method.f_hi": ["1.1"],
+  "method.gamma": ["1.1"],
+  "learner.learning_rate": ["0", "inf", "nan"],
+  "learner.warmup_updates": ["-1"],
+  "learner.max_grad_norm": ["0", "inf"],
+  "learner.weight_decay": ["-1", "inf"],
+  "learner.b1": ["1.5", "1", "-0.1"],
+  "learner.b2": ["1", "nan"],
+  "learner.updates_per_iteration": ["0"],
+  "learner.clip_low": ["-0.1", "1.1"],
+  "learner.clip_high": ["-0.1", "inf"],
+  "learner.kl_coef": ["-1", "inf"],
+  "learner.normalization": ["mean"],
+  "learner.bucket_tokens": ["()", "(100,)"],
+  "learner.micro_tokens": ["0"],
+  "learner.max_log_ratio": ["-1", "0", "inf"],
+  "learner.stop_log_ratio": ["-1", "0", "nan", "tight"],
+  "warm_start.num_steps": ["-1"],
+  "warm_start.num_conversations": ["0"],
+  "warm_start.first_right": ["-0.1", "1.1"],
+  "warm_start.repair_right": ["-0.1", "1.1"],
+  "warm_start.batch_rows": ["0"],
+  "warm_start.learning_rate": ["0", "inf"],
+  "warm_start.warmup_steps": ["-4"],
+  "warm_start.log_every": ["0"],
+  "warm_start.checkpoint_every": ["0"],
+  "eval.every": ["-1"],
+  "eval.ks": ["()", "(4,1)"],
+  "run.num_iterations": ["-1"],
+  "run.checkpoint_every": ["0"],
+  "run.keep_checkpoints": ["1"],
+  "run.save_trajectories": ["maybe"],
+}
+
+
+@pytest.mark.parametrize("key", settings.flat(base.get_config()))
+def test_every_setting_refuses_what_it_must_not_be(key):
+  for value in BAD[key]:
+    with pytest.raises(settings.UsageError) as error:
+      parse(f"--config.{key}={value}")
+    text = str(error.value)
+    assert key.split(".")[-1] in text and "\n" not in text
+    assert "None" not in text, text
+
+
 def test_a_missing_config_is_named_with_its_neighbour():
   with pytest.raises(settings.UsageError, match="quickstart.py"):
     parse(config="experiments/configs/quickstrat.py")
@@ -135,7 +213,75 @@ def test_a_mistake_in_a_file_is_found_too(tmp_path, body, words):
   assert "\n" not in str(error.value)
 
 
-@pytest.mark.covers("P16")
+START = "from experiments.configs import base\n"
+
+
+@pytest.mark.parametrize(
+  "text,words",
+  [
+    ("def get_config(:\n", [":1: SyntaxError"]),
+    ("\nimport no_such_module\n", [":2: ModuleNotFoundError", "no_such_mod"]),
+    ("\n\n1 / 0\n", [":3: ZeroDivisionError: division by zero"]),
+    ("def get_config():\n  return base\n", [":2: NameError", "base"]),
+    ("def get_config():\n  raise RuntimeError\n", [":2: RuntimeError"]),
+    ("def get_config():\n  assert False\n", [":2: AssertionError"]),
+    ("def get_config(argument):\n  pass\n", ["TypeError", "argument"]),
+    ("config = 3\n", ["no function get_config"]),
+    ("get_config = 3\n", ["TypeError", "not callable"]),
+    ("def get_config():\n  return {}\n", ["returns dict", "ConfigDict"]),
+    ("def get_config():\n  pass\n", ["returns NoneType", "ConfigDict"]),
+    (
+      "from ml_collections import ConfigDict\n"
+      "def get_config():\n  return ConfigDict({'seed': 1})\n",
+      ["config.eval.every is missing", "base.get_config()"],
+    ),
+    (
+      START + "def get_config():\n  c = base.get_config()\n"
+      "  with c.unlocked():\n    c.sead = 1\n  return c\n",
+      ["no setting config.sead; did you mean seed?"],
+    ),
+    (
+      START + "def get_config():\n  c = base.get_config()\n"
+      "  c.learner.learning_rat = 1.0\n  return c\n",
+      [":4: AttributeError", "learning_rat"],
+    ),
+    ("\0", ["SyntaxError"]),
+    (
+      START + "def get_config():\n  c = base.get_config()\n"
+      "  with c.ignore_type():\n    c.seed = 'one'\n  return c\n",
+      ["config.seed='one': expected a whole number"],
+    ),
+  ],
+)
+@pytest.mark.parametrize("flags", [[], ["--help"]], ids=["run", "help"])
+def test_a_config_that_fails_is_one_line_with_its_place(
+  tmp_path, capsys, text, words, flags
+):
+  path = tmp_path / "mine.py"
+  path.write_text(text)
+  folder = tmp_path / "run"
+  argv = ["run", f"--config={path}", f"--workdir={folder}", *flags]
+  assert run.main(argv) == 2
+  (line,) = capsys.readouterr().err.splitlines()
+  assert line.startswith(f"experiments.run: {path}")
+  for word in words:
+    assert word in line
+  assert not folder.exists()
+
+
+def test_a_config_of_another_kind_of_file_is_one_line(tmp_path):
+  path = tmp_path / "notes.md"
+  path.write_text("# Notes\n\nwords of a language\n")
+  with pytest.raises(settings.UsageError, match="notes.md:3: SyntaxError"):
+    settings.load_file(str(path))
+
+
+def test_help_on_a_config_that_is_not_there_is_one_line(capsys):
+  assert run.main(["run", "--config=nonexist.py", "--help"]) == 2
+  (line,) = capsys.readouterr().err.splitlines()
+  assert "no config file nonexist.py" in line
+
+
 def test_an_unset_number_takes_a_number():
   config, _ = parse()
   assert config.learner.stop_log_ratio is None

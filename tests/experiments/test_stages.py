@@ -1,0 +1,172 @@
+"""Every stage of a run, warm start included: killed in each, resumed, made
+longer; in the end it is the run that nothing happened to."""
+
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+from leap_jax import metrics
+
+ROOT = pathlib.Path(__file__).parents[2]
+CONFIG = pathlib.Path(__file__).parent / "warm_run.py"
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+  """start(workdir, *arguments) -> process, file of its standard error.
+
+  The processes share what XLA has compiled, or they would do little else.
+  """
+  root = tmp_path_factory.mktemp("processes")
+  count = 0
+
+  def make(workdir, *arguments):
+    nonlocal count
+    count += 1
+    path = root / f"stderr{count}"
+    with open(path, "wb") as errors:
+      process = subprocess.Popen(
+        [
+          sys.executable,
+          "-m",
+          "experiments.run",
+          f"--config={CONFIG}",
+          f"--workdir={workdir}",
+          *arguments,
+        ],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        env={
+          **os.environ,
+          "JAX_PLATFORMS": "cpu",
+          "JAX_COMPILATION_CACHE_DIR": str(root / "compiled"),
+          "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+          "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        },
+      )
+    return process, path
+
+  return make
+
+
+def run(start, workdir, *arguments):
+  process, path = start(workdir, *arguments)
+  code = process.wait(timeout=300)
+  return code, path.read_text()
+
+
+def num_lines(workdir):
+  path = workdir / "metrics.jsonl"
+  return path.read_text().count("\n") if path.exists() else 0
+
+
+def kill_when(start, workdir, reached, *arguments):
+  """Starts the program and kills it as soon as `reached(errors)`."""
+  process, path = start(workdir, *arguments)
+  deadline = time.monotonic() + 300
+  try:
+    while not reached(path.read_text()):
+      assert process.poll() is None, path.read_text()[-3000:]
+      assert time.monotonic() < deadline
+      time.sleep(0.01)
+  finally:
+    process.kill()
+    process.wait()
+  assert not (workdir / "results.json").exists()
+  return path.read_text()
+
+
+def left_behind(workdir):
+  """What must not depend on what happened on the way."""
+  records = metrics.read(workdir / "metrics.jsonl")
+  result = json.loads((workdir / "results.json").read_text())
+  for side in ("before", "after"):
+    for key in ("sample_seconds", "harness_seconds"):
+      del result[side][key]
+  costs = {
+    f"{part}.{key}": result["run"][part][key]
+    for part in ("training", "evaluation")
+    for key in ("tokens", "harness_calls")
+  }
+  talks = {}
+  for path in [
+    *workdir.glob("trajectories/*"),
+    workdir / "conversations.jsonl.gz",
+  ]:
+    with gzip.open(path, "rt") as file:
+      talks[path.name] = [json.loads(line) for line in file]
+  for name, samples in talks.items():
+    if name != "conversations.jsonl.gz":
+      talks[name] = [
+        [(turn["completion"], turn["feedback"]) for turn in sample["turns"]]
+        for sample in samples
+      ]
+  return {
+    "metrics": [metrics.reproducible(r) for r in records],
+    "before": result["before"],
+    "after": result["after"],
+    "costs": costs,
+    "talks": talks,
+    "policy": {p.name: p.read_bytes() for p in workdir.glob("policy/*")},
+    "config": json.loads((workdir / "config.json").read_text()),
+  }
+
+
+@pytest.fixture(scope="module")
+def straight(start, tmp_path_factory):
+  """A run without interruption."""
+  workdir = tmp_path_factory.mktemp("straight")
+  code, errors = run(start, workdir)
+  assert code == 0, errors[-3000:]
+  return left_behind(workdir)
+
+
+def test_the_warm_start_learns(straight):
+  warm = [r["warm/loss"] for r in straight["metrics"] if "warm/loss" in r]
+  assert len(warm) == 6 and warm[-1] < warm[0]
+  assert [r["step"] for r in straight["metrics"]] == list(range(8))
+  assert len(straight["talks"]["conversations.jsonl.gz"]) == 12
+
+
+def test_a_run_killed_in_every_stage_is_the_run_without(
+  start, straight, tmp_path
+):
+  workdir = tmp_path / "run"
+  kill = lambda reached: kill_when(
+    start, workdir, reached, "--config.run.num_iterations=1"
+  )
+  kill(lambda errors: "cold start:" in errors)
+  kill(lambda errors: num_lines(workdir) >= 3)
+  errors = kill(lambda errors: "held-out, before:" in errors)
+  # Some warm-start steps were kept and some were lost.
+  assert "resuming from checkpoint 2" in errors or "checkpoint 4" in errors
+  kill(lambda errors: "leap:" in errors)
+  errors = kill(lambda errors: "held-out, after:" in errors)
+  assert "resuming from checkpoint 6: 6 warm-start steps, 0 iter" in errors
+
+  # A picture that cannot be written: no results that tell of a finished run.
+  blocked = workdir / "learning_curve.png"
+  blocked.mkdir()
+  code, errors = run(start, workdir, "--config.run.num_iterations=1")
+  assert code == 1
+  assert "the last checkpoint is of step 7" in errors.splitlines()[-1]
+  assert not (workdir / "results.json").exists()
+  blocked.rmdir()
+  code, errors = run(start, workdir, "--config.run.num_iterations=1")
+  assert code == 0, errors[-3000:]
+  assert blocked.is_file()
+
+  # Finished; more is asked for.
+  code, errors = run(start, workdir)
+  assert code == 0, errors[-3000:]
+  assert "has 1 iterations; going on to 2" in errors
+  got = left_behind(workdir)
+  for name, expected in straight.items():
+    assert got[name] == expected, name
