@@ -240,7 +240,10 @@ def test_a_replaced_group_is_counted_and_kept_on_disk(
   assert values["kernels/submitted"] == len(turns) == progress.harness_calls
   assert values["rollout/tokens"] == sum(t["num_tokens"] for t in turns)
   statuses = [t["evaluation"]["status"] for t in turns]
-  assert values["kernels/passed"] == statuses.count("passed") / len(turns)
+  # A kernel that passes in an answer that was cut is no success.
+  correct = [t["correct"] for t in turns]
+  assert sum(correct) <= statuses.count("passed")
+  assert values["kernels/passed"] == sum(correct) / len(turns)
   assert values["kernels/wrong_answer"] == (
     statuses.count("wrong_answer") / len(turns)
   )
