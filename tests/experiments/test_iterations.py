@@ -360,7 +360,9 @@ def test_lost_samples_are_no_failures(setup, stopping):
   assert values["rollout/acc_at_1"] == pytest.approx(1 / 6)
   # Turns of lost samples count as little as the samples.
   ran = sum(
-    len(x.turns) for x in gathered.trajectories if x.end_reason != "fault"
+    len(x.turns)
+    for x in gathered.rounds[0].trajectories
+    if x.end_reason != "fault"
   )
   assert values["rollout/turns_per_sample"] == pytest.approx(ran / 6)
 
