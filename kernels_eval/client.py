@@ -1,25 +1,24 @@
 """A pool of judge processes, and the client side of their protocol.
 
-The calling process never compiles, loads or runs a candidate. A judge that
-dies or does not answer is replaced within a second; its candidate is tried once
-more, then reported as `infrastructure_error`, which is nobody's reward.
+The calling process never compiles, loads or runs a candidate. A judge that dies
+is replaced within a second, one that does not answer when the limits of its
+candidate are over (`Settings`, 95 seconds by default). Its candidate is tried
+once more, then reported as `infrastructure_error`, which is nobody's reward.
 """
 
 import atexit
 import collections
-import hashlib
 import os
 import selectors
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
 
-from kernels_eval import candidate, problems, temporary
+from kernels_eval import addresses, batches, problems, temporary, verdict_cache
 from kernels_eval import worker as worker_lib
-from kernels_eval.cpu.executor import NAME as CPU_EXECUTOR
 from kernels_eval.cpu.executor import Settings
 from kernels_eval.cuda import presence, server_process
 from kernels_eval.judge import Hello
@@ -29,14 +28,12 @@ from kernels_eval.schema import (
   Evaluation,
   Phase,
   ProblemCard,
-  Request,
   Status,
 )
 
 _GRACE_S = 15.0
 QUEUE_S = 600.0
 _MAX_FAILED_STARTS = 3
-_MAX_CACHED = 100_000
 DEFAULT_SETTINGS = Settings()
 EXECUTORS = ("auto", "cpu", "cuda")
 CUDA_EXECUTOR = "cuda"
@@ -99,19 +96,7 @@ def compositions(
   )
 
 
-def _key(request):
-  return hashlib.sha256(
-    b"\0".join(
-      (
-        HARNESS_VERSION.encode(),
-        request.problem.encode(),
-        request.text.encode("utf-8", "surrogatepass"),
-      )
-    )
-  ).digest()
-
-
-class Pool:
+class Pool(batches.Judges):
   """Judges candidates in parallel. Owns processes: close it, or use `with`."""
 
   def __init__(
@@ -123,21 +108,28 @@ class Pool:
     executor: str = "auto",
     with_timing: bool = False,
     device: int = 0,
+    cache: verdict_cache.Cache | None = None,
   ):
     """Starts the judges.
 
     Args:
-      num_workers: judge processes; None means one for each processor.
+      num_workers: judge processes, at least 1; None means one for each
+        processor.
       seed: of all test inputs. Known to the judges, never to a candidate.
       settings: limits of an evaluation.
       executor: where candidates run: one of EXECUTORS; "auto" is the GPU where
         one is usable.
       with_timing: whether candidates that are right are timed (GPU).
       device: index of the GPU.
+      cache: of verdicts; stays the caller's to close. None means a
+        `verdict_cache.Memory`, which ends with the pool.
 
     Raises:
       HarnessError: this machine cannot judge (no compiler, say).
+      ValueError: no judges are asked for.
     """
+    if num_workers is not None and num_workers < 1:
+      raise ValueError(f"num_workers={num_workers}; at least 1")
     if executor not in EXECUTORS:
       raise HarnessError(
         f"no executor `{executor}`; there are {', '.join(EXECUTORS)}"
@@ -147,18 +139,14 @@ class Pool:
       raise HarnessError(obstacle)
     temporary.remove_stale()
     self._seed = seed
-    self._settings = settings
+    super().__init__(
+      settings, verdict_cache.Memory() if cache is None else cache
+    )
     self._root = temporary.make_root()
     self._server: server_process.ServerProcess | None = None
     self._executor_arguments: list[str] = []
-    self._executor_name = CPU_EXECUTOR
     self._serial = 0
     self._workers: list[worker_lib.Worker] = []
-    self._cache: collections.OrderedDict[bytes, Evaluation] = (
-      collections.OrderedDict()
-    )
-    self.num_evaluated = 0  # different texts given to a judge, faults too
-    self.num_restarts = 0
     self._num_failed_starts = 0
     atexit.register(self.close)
     count = num_workers or len(os.sched_getaffinity(0))
@@ -168,6 +156,7 @@ class Pool:
       # The first judge builds what is missing; the others find it built.
       self._workers.append(self._spawn())
       self.hello = self._await_hello(self._workers[0])
+      self.make_key = addresses.make_address(self.hello, settings, seed)
       self._workers += [self._spawn() for _ in range(count - 1)]
     except BaseException:
       self.close()
@@ -175,7 +164,7 @@ class Pool:
 
   def _start_server(self, device, with_timing):
     self._server = server_process.ServerProcess(self._root, device)
-    self._executor_name = CUDA_EXECUTOR
+    self.executor_name = CUDA_EXECUTOR
     self._executor_arguments = ["--server", str(self._server.socket)]
     if with_timing:
       self._executor_arguments.append("--timing")
@@ -211,6 +200,11 @@ class Pool:
     return message
 
   @property
+  def num_workers(self) -> int:
+    """Judge processes."""
+    return len(self._workers)
+
+  @property
   def description(self) -> str:
     """One line: executor, toolchain and active protections."""
     return (
@@ -218,75 +212,32 @@ class Pool:
       f"({self.hello.toolchain}); sandbox: {self.hello.protections}"
     )
 
-  def evaluate(
+  def turn(
     self,
-    requests: Sequence[Request],
-    on_result: Callable[[Evaluation], None] | None = None,
-  ) -> list[Evaluation]:
-    """Judges a batch; the answers stand in the order of the requests.
+    waiting: collections.deque[worker_lib.Job],
+    wake_fd: int | None = None,
+  ) -> Iterator[tuple[worker_lib.Job, Evaluation]]:
+    """Gives out work, waits for news once; yields what has ended.
 
     Args:
-      requests: candidates; equal texts for one problem are judged once.
-      on_result: called with each answer as it arrives (progress bars).
+      waiting: jobs to take from the left; one whose judge died comes back.
+      wake_fd: a descriptor that ends the waiting when it can be read.
     """
-    answers: list[Evaluation | None] = [None] * len(requests)
-    for index, evaluation in self.stream(requests):
-      answers[index] = evaluation
-      if on_result is not None:
-        on_result(evaluation)
-    return answers
-
-  def stream(
-    self, requests: Sequence[Request]
-  ) -> Iterator[tuple[int, Evaluation]]:
-    """Yields (place in `requests`, answer) as answers arrive."""
-    jobs: dict[bytes, worker_lib.Job] = {}
-    for index, request in enumerate(requests):
-      refused = _refusal(request)
-      if refused is not None:
-        yield index, refused
-        continue
-      key = _key(request)
-      if key in self._cache:
-        self._cache.move_to_end(key)
-        yield index, _renamed(self._cache[key], request)
-      elif key in jobs:
-        jobs[key].indices.append(index)
-      else:
-        jobs[key] = worker_lib.Job(request, [index], key)
-    waiting = collections.deque(jobs.values())
-    num_left = len(waiting)
-    try:
-      while num_left:
-        for job, evaluation in self._turn(waiting):
-          num_left -= 1
-          self.num_evaluated += 1
-          if evaluation.counts:
-            self._cache[job.key] = evaluation
-            if len(self._cache) > _MAX_CACHED:
-              self._cache.popitem(last=False)
-          for index in job.indices:
-            yield index, _renamed(evaluation, requests[index])
-    finally:
-      # Whoever stops listening must not find old answers in the next batch.
-      for i, worker in enumerate(self._workers):
-        if worker.job is not None:
-          worker.stop()
-          self._workers[i] = self._spawn()
-
-  def _turn(self, waiting):
-    """Gives out work, waits for news once; yields what has ended."""
     for worker in self._workers:
       if waiting and worker.hello is not None and worker.job is None:
-        worker.start(waiting.popleft(), self._seconds_allowed())
+        worker.start(waiting.popleft(), self.seconds_allowed)
     with selectors.DefaultSelector() as selector:
       for i, worker in enumerate(self._workers):
         if worker.hello is None or worker.job is not None:
           selector.register(worker.process.stdout, selectors.EVENT_READ, i)
+      if wake_fd is not None:
+        selector.register(wake_fd, selectors.EVENT_READ, None)
       nearest = min(w.deadline for w in self._workers)
       timeout = max(0.0, min(nearest - time.monotonic(), 1.0))
       ready = [key.data for key, _ in selector.select(timeout)]
     for i in ready:
+      if i is None:
+        continue
       worker = self._workers[i]
       received = worker.receive()
       if received is None:
@@ -305,13 +256,14 @@ class Pool:
           yield job, evaluation
     for i, worker in enumerate(self._workers):
       if time.monotonic() > worker.deadline:
+        worker.kill()
         yield from self._replace(i, waiting, "the judge did not answer in time")
 
-  def _seconds_allowed(self):
-    s = self._settings
-    seconds = 2 * s.compile_wall_s + s.run_wall_s + _GRACE_S
-    # Jobs on a GPU stand in a queue.
-    return seconds if self._server is None else seconds + QUEUE_S
+  @property
+  def seconds_allowed(self) -> float:
+    """For one judge's answer to one request. Jobs on a GPU stand in a queue."""
+    queue_s = 0.0 if self._server is None else QUEUE_S
+    return super().seconds_allowed + queue_s
 
   def _replace(self, i, waiting, reason):
     worker = self._workers[i]
@@ -337,10 +289,17 @@ class Pool:
         status=Status.INFRASTRUCTURE_ERROR,
         phase=Phase.RUN,
         message=f"{reason}, twice",
-        executor=self._executor_name,
+        executor=self.executor_name,
         harness_version=HARNESS_VERSION,
       ),
     )
+
+  def abandon(self) -> None:
+    """Replaces the judges that are at work."""
+    for i, worker in enumerate(self._workers):
+      if worker.job is not None:
+        worker.stop()
+        self._workers[i] = self._spawn()
 
   def close(self) -> None:
     """Ends all processes and removes all files. May be called twice."""
@@ -353,32 +312,3 @@ class Pool:
       self._server.stop()
     shutil.rmtree(self._root, ignore_errors=True)
     atexit.unregister(self.close)
-
-  def __enter__(self):
-    return self
-
-  def __exit__(self, *_):
-    self.close()
-
-
-def _refusal(request):
-  """The answer for a text that is too long for a judge's frame, or None."""
-  try:
-    candidate.check_size(request.text)
-  except candidate.CandidateError as error:
-    return Evaluation(
-      id=request.id,
-      problem=request.problem,
-      status=error.status,
-      phase=Phase.PARSE,
-      message=error.message,
-      executor=CPU_EXECUTOR,
-      harness_version=HARNESS_VERSION,
-    )
-  return None
-
-
-def _renamed(evaluation, request):
-  if evaluation.id == request.id:
-    return evaluation
-  return msgspec.structs.replace(evaluation, id=request.id)

@@ -13,11 +13,12 @@ and cancellation do not fail an honest kernel; float64 outputs do without it.
 """
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
 from kernels_eval import dtypes
-from kernels_eval.schema import Mismatch
+from kernels_eval.schema import ERROR_EDGES, Mismatch
 
 _FLOAT32_SLACK = 16.0
 
@@ -42,9 +43,79 @@ TOLERANCES = {
 
 
 def _rms(x):
-  return float(np.sqrt(np.mean(np.square(x)))) if x.size else 0.0
+  if not x.size:
+    return 0.0
+  with np.errstate(over="ignore"):  # infinite: wrong all the same
+    return float(np.sqrt(np.mean(np.square(x))))
 
 
+class Bounds(NamedTuple):
+  """What float32 outputs are right, for a first look that costs little. Rather
+  too narrow than too wide: what is not within is for `compare` to judge."""
+
+  low: np.ndarray
+  high: np.ndarray
+  middle: np.ndarray
+  mean_square: float
+
+  def hold(self, got: np.ndarray) -> bool:
+    """Whether `got` (float32) is right beyond doubt."""
+    if not ((got >= self.low) & (got <= self.high)).all():  # NaN is neither
+      return False
+    error = (got - self.middle).reshape(-1)
+    return float(np.dot(error, error)) <= 0.5 * self.mean_square * error.size
+
+
+def float32_bounds(
+  expected: np.ndarray, expected_float32: np.ndarray, factor: float
+) -> Bounds:
+  """The bounds that `compare` applies, in float32."""
+  allowed, rms_allowed = _allowed(expected, expected_float32, "float32", factor)
+  with np.errstate(over="ignore"):
+    return Bounds(
+      np.nextafter((expected - allowed).astype(np.float32), np.float32(np.inf)),
+      np.nextafter(
+        (expected + allowed).astype(np.float32), np.float32(-np.inf)
+      ),
+      expected.astype(np.float32),
+      rms_allowed**2,
+    )
+
+
+def _allowed(expected, expected_float32, dtype_name, factor):
+  """Largest error of each element, and largest RMS error."""
+  bound = TOLERANCES[dtype_name]
+  own = np.abs(expected_float32 - expected)
+  if dtype_name == "float64":
+    own = np.zeros_like(own)  # else single precision would pass as double
+  rms = _rms(expected)
+  allowed = _FLOAT32_SLACK * own + factor * (
+    bound.relative * np.abs(expected) + bound.scaled * rms
+  )
+  return allowed, _FLOAT32_SLACK * _rms(own) + factor * bound.rms * rms
+
+
+def error_histogram(
+  error: np.ndarray, expected: np.ndarray, finite: np.ndarray
+) -> tuple[int, ...]:
+  """Counts of elements by relative error; bins as in `Mismatch`.
+
+  Args:
+    error: |got - expected|, float64.
+    expected: reference in float64, the same shape.
+    finite: where `got` is finite, the same shape.
+  """
+  # What is beyond float64 is beyond every edge as well.
+  with np.errstate(over="ignore", invalid="ignore"):
+    scale = np.where(expected == 0, _rms(expected) or 1.0, np.abs(expected))
+    relative = (error / scale)[finite]
+  bins = np.searchsorted(ERROR_EDGES, relative, side="left")
+  counts = np.bincount(bins, minlength=len(ERROR_EDGES) + 1)
+  return (*(int(n) for n in counts), int((~finite).sum()))
+
+
+# Outputs hold anything: signalling NaNs, numbers whose square is infinite.
+@np.errstate(over="ignore", invalid="ignore")
 def compare(
   name: str,
   got_stored: np.ndarray,
@@ -66,7 +137,14 @@ def compare(
 
   Returns:
     None if the output is right, else how it is wrong.
+
+  Raises:
+    ValueError: the shapes differ, so that nothing is ever broadcast.
   """
+  if got_stored.shape != expected.shape:
+    raise ValueError(
+      f"{name} has shape {got_stored.shape}; the reference has {expected.shape}"
+    )
   dtype = dtypes.DTYPES[dtype_name]
   got = dtype.decode(got_stored)
   if not dtype.is_float:
@@ -75,20 +153,12 @@ def compare(
     rms_wrong = False
     error = np.abs(got - expected)
   else:
-    bound = TOLERANCES[dtype_name]
     finite = np.isfinite(got)
-    with np.errstate(invalid="ignore", over="ignore"):
-      error = np.abs(got - expected)
-    own = np.abs(expected_float32 - expected)
-    if dtype_name == "float64":
-      own = np.zeros_like(own)  # else single precision would pass as double
-    allowed = _FLOAT32_SLACK * own + factor * (
-      bound.relative * np.abs(expected) + bound.scaled * _rms(expected)
+    error = np.abs(got - expected)
+    allowed, rms_allowed = _allowed(
+      expected, expected_float32, dtype_name, factor
     )
     wrong = ~finite | (error > allowed)
-    rms_allowed = _FLOAT32_SLACK * _rms(own) + factor * bound.rms * _rms(
-      expected
-    )
     rms_wrong = bool(finite.all()) and _rms(error) > rms_allowed
   num_wrong = int(wrong.sum())
   if not num_wrong and not rms_wrong:
@@ -100,8 +170,6 @@ def compare(
     num_wrong = int((error > 0).sum())
   index = np.unravel_index(first, got.shape) if got.shape else ()
   shown = np.where(finite, error, 0.0)
-  poison = np.zeros(1, dtype.storage)
-  poison.view(np.uint8)[:] = 0xFF
   unwritten = (
     got_stored.reshape(-1).view(np.uint8).reshape(-1, dtype.item_bytes)
   )
@@ -117,5 +185,6 @@ def compare(
     max_abs_error=float(shown.max()) if shown.size else 0.0,
     relative_rms_error=_rms(shown) / reference_rms if reference_rms else 0.0,
     num_not_finite=int((~finite).sum()),
-    num_unwritten=int((unwritten == 0xFF).all(axis=1).sum()),
+    num_unwritten=int((unwritten == dtype.poison_byte).all(axis=1).sum()),
+    error_histogram=error_histogram(error, expected, finite),
   )

@@ -215,6 +215,28 @@ def evaluate(node: Node, dims: Mapping[str, int]) -> int:
   return value
 
 
+_PRECEDENCE = {"+": 1, "-": 1, "*": 2, "//": 2, "%": 2}
+
+
+def text_of(node: Node) -> str:
+  """The expression as text, with as few parentheses as it needs."""
+  return _text(node, 0)
+
+
+def _text(node, context):
+  if node.op in ("number", "name"):
+    return str(node.arguments[0])
+  if node.op in _FUNCTIONS:
+    return f"{node.op}({', '.join(_text(a, 0) for a in node.arguments)})"
+  level = _PRECEDENCE[node.op]
+  left, right = node.arguments
+  if node.op == "-" and left == Node("number", (0,)):
+    text, level = f"-{_text(right, 3)}", 2
+  else:
+    text = f"{_text(left, level)} {node.op} {_text(right, level + 1)}"
+  return f"({text})" if level < context else text
+
+
 def names(node: Node) -> frozenset[str]:
   """The dimension names that the expression uses."""
   if node.op == "name":

@@ -1,7 +1,14 @@
 """An evaluation for people: short, coloured, with the offending source line."""
 
 from kernels_eval import candidate, source
-from kernels_eval.schema import Evaluation, Status
+from kernels_eval.schema import (
+  ERROR_EDGES,
+  Evaluation,
+  LaunchLimit,
+  Status,
+)
+
+_BAR_CHARS = 40
 
 _GREEN, _RED, _YELLOW, _DIM, _BOLD, _OFF = (
   "\033[32m",
@@ -29,6 +36,43 @@ def _excerpt(lines, number, paint, around=1):
       out.append(paint(_RED, f"  > {n:4d} | ") + text)
     else:
       out.append(paint(_DIM, f"    {n:4d} | {text}"))
+  return out
+
+
+def _also(diagnostic):
+  lines = diagnostic.also_lines
+  if not lines:
+    return ""
+  shown = ", ".join(str(n) for n in lines[:8])
+  return f" (also line{'s' * (len(lines) > 1)} {shown})"
+
+
+def arithmetic(limit: LaunchLimit) -> str:
+  """The sum that a launch's limit says no to, in one line."""
+  dims = ", ".join(f"{k}={v}" for k, v in limit.dims.items())
+  value = str(limit.got)
+  if len(limit.factors) > 1:
+    value = f"{' * '.join(str(n) for n in limit.factors)} = {value}"
+  least = f"at least {limit.at_least} and " if limit.at_least else ""
+  return (
+    f"{limit.what} ({limit.plan})"
+    + (f" with {dims}" if dims else "")
+    + f": {value} {limit.unit}, {least}at most {limit.at_most}"
+  )
+
+
+def _histogram(mismatch):
+  """Lines that count elements by relative error; empty bins are left out."""
+  counts = mismatch.error_histogram
+  if not counts:
+    return []
+  names = ["exact", *(f"up to {edge:g}" for edge in ERROR_EDGES[1:])]
+  names += [f"above {ERROR_EDGES[-1]:g}", "not finite"]
+  out = ["  elements by relative error:"]
+  for name, count in zip(names, counts, strict=True):
+    if count:
+      bar = "#" * max(1, round(_BAR_CHARS * count / mismatch.num_elements))
+      out.append(f"    {name:>11} {count:8d} {bar}")
   return out
 
 
@@ -65,12 +109,15 @@ def render(evaluation: Evaluation, text: str, *, colour: bool) -> str:
       )
   for diagnostic in evaluation.diagnostics[:4]:
     place = f"line {diagnostic.line}: " if diagnostic.line else ""
-    if f"{place}{diagnostic.message}" != evaluation.message:
-      out.append(f"  {diagnostic.severity}: {place}{diagnostic.message}")
+    said, also = f"{place}{diagnostic.message}", _also(diagnostic)
+    if said != evaluation.message or also:
+      out.append(f"  {diagnostic.severity}: {said}{also}")
     if diagnostic.line and diagnostic.line <= len(lines):
       if diagnostic.line not in shown:
         out += _excerpt(lines, diagnostic.line, paint)
         shown.add(diagnostic.line)
+  if evaluation.launch_limit is not None:
+    out.append(f"  {arithmetic(evaluation.launch_limit)}")
   if evaluation.case is not None:
     out.append(
       f"  case {evaluation.num_cases_passed + 1} of {evaluation.num_cases}: "
@@ -82,6 +129,7 @@ def render(evaluation: Evaluation, text: str, *, colour: bool) -> str:
       f"  largest error {mismatch.max_abs_error:.4g}, RMS error "
       f"{mismatch.relative_rms_error:.3g} of the reference's RMS"
     )
+    out += _histogram(mismatch)
   if evaluation.log:
     out.append(paint(_DIM, "  printed:"))
     out += [f"    {line}" for line in evaluation.log.splitlines()[:10]]
@@ -97,7 +145,7 @@ def render(evaluation: Evaluation, text: str, *, colour: bool) -> str:
   if resources:
     out.append(paint(_DIM, f"  {', '.join(resources)}"))
   timing = "not timed"
-  if evaluation.executor == "cpu-fiber":
+  if evaluation.executor != "cuda":
     timing = "timing unavailable (no GPU)"
   t = evaluation.timing
   if t is not None:

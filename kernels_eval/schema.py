@@ -48,6 +48,22 @@ class Diagnostic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   message: str
   line: int | None  # 1-based; None where the compiler gives none
   column: int | None
+  also_lines: tuple[int, ...] = ()  # other lines with the same message
+
+
+class LaunchLimit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+  """A launch that no device accepts, with its arithmetic."""
+
+  kernel: str
+  what: str  # block, block.x, grid.y, dynamic shared memory, ...
+  plan: str  # expressions of the plan: `32, ceil_div(n, 4), 1`
+  dims: dict[str, int]  # those that the expressions name
+  factors: tuple[int, ...]  # values of the expressions, whose product counts
+  got: int
+  at_least: int
+  at_most: int
+  unit: str  # threads, blocks, bytes
+  line: int | None  # of the plan; None for the problem's default
 
 
 class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,6 +74,10 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   line: int | None
   thread: tuple[int, int, int] | None = None
   block: tuple[int, int, int] | None = None
+
+
+ERROR_EDGES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+"""Of `Mismatch.error_histogram`: upper ends, which belong to their bins."""
 
 
 class Mismatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,6 +94,11 @@ class Mismatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   relative_rms_error: float  # RMS of the error over RMS of the reference
   num_not_finite: int  # NaN or infinite where the reference is finite
   num_unwritten: int  # still hold the poison that the judge put there
+  error_histogram: tuple[int, ...] = ()
+  """Elements by relative error |got - expected| / |expected| (where 0 is
+  expected: / RMS of the reference): one count up to each of ERROR_EDGES, then
+  those beyond the last, then those that are NaN or infinite. Sums to
+  `num_elements`; empty in records from elsewhere."""
 
 
 def describe_mismatch(m: Mismatch) -> str:
@@ -118,6 +143,7 @@ class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   diagnostics: tuple[Diagnostic, ...] = ()
   finding: Finding | None = None
   mismatch: Mismatch | None = None
+  launch_limit: LaunchLimit | None = None
   case: str | None = None  # dimensions and distribution of the failing case
   num_cases_passed: int = 0
   num_cases: int = 0

@@ -114,6 +114,16 @@ def printable(text: str) -> str:
   )
 
 
+MAX_MESSAGE = 600  # characters
+
+
+def one_line(text: str) -> str:
+  """The text as a message: printable, without line ends, and cut (a name alone
+  may be as long as a candidate's whole text)."""
+  text = printable(text)
+  return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
+
+
 class Lines:
   """Line numbers (1-based) of character offsets in one text."""
 

@@ -5,7 +5,6 @@ import os
 import pathlib
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -20,6 +19,13 @@ from kernels_eval.schema import Request
 
 START_S = 120.0  # the first start on a machine builds the native parts
 _STOP_S = 4.0  # for a judge to end by itself
+
+
+def encode(request: Request) -> bytes:
+  """The frame of a request."""
+  # Half of a surrogate pair is no text; the judge sees a question mark.
+  text = request.text.encode("utf-8", "replace").decode()
+  return msgspec.msgpack.encode(msgspec.structs.replace(request, text=text))
 
 
 @dataclasses.dataclass
@@ -51,6 +57,7 @@ class Worker:
     self.process = subprocess.Popen(
       [
         sys.executable,
+        "-P",  # not what is called kernels_eval in the working folder
         "-m",
         "kernels_eval.judge",
         "--root",
@@ -87,10 +94,7 @@ class Worker:
     """Sends a request."""
     self.job = job
     self.deadline = time.monotonic() + seconds
-    # Half of a surrogate pair is no text; the judge sees a question mark.
-    text = job.request.text.encode("utf-8", "replace").decode()
-    request = msgspec.structs.replace(job.request, text=text)
-    self._send(msgspec.msgpack.encode(request))
+    self._send(encode(job.request))
 
   def receive(self) -> list[bytes] | None:
     """Complete frames that have arrived; None when the process has ended."""
@@ -104,20 +108,22 @@ class Worker:
         ended = True
         break
       self._received += chunk
-    complete = []
-    while len(self._received) >= 4:
-      (count,) = struct.unpack_from("<I", self._received)
-      if count > frames.MAX_BYTES:
-        return None
-      if len(self._received) < 4 + count:
-        break
-      complete.append(bytes(self._received[4 : 4 + count]))
-      del self._received[: 4 + count]
+    try:
+      complete = frames.take(self._received)
+    except frames.FrameError:
+      return None
     return complete if complete or not ended else None
 
   def hang_up(self) -> None:
     """Tells the process to end itself and all that it started."""
     self.process.stdin.close()
+
+  def kill(self) -> None:
+    """Ends the process at once; its sandbox ends with it. `stop` follows."""
+    try:
+      os.killpg(self.process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+      pass
 
   def stop(self) -> None:
     """Ends the process and all that it started; removes its files."""
@@ -125,10 +131,7 @@ class Worker:
     try:
       self.process.wait(_STOP_S)
     except subprocess.TimeoutExpired:
-      try:
-        os.killpg(self.process.pid, signal.SIGKILL)
-      except ProcessLookupError:
-        pass
+      self.kill()
       self.process.wait()
     self.process.stdout.close()
     shutil.rmtree(self.root, ignore_errors=True)

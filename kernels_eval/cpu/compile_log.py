@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kernels_eval import diagnostics as diagnostics_lib
 from kernels_eval import source
 from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import outcome, translate
@@ -51,7 +52,7 @@ def cut(text: str) -> str:
 
 def read(log: str) -> Messages:
   """Sorts a compiler's messages, each kept once, warnings left out."""
-  found, markers, seen = [], [], set()
+  found, markers = [], []
   trailer_error, led_here = None, None
   for text in log.splitlines():
     match = _LED_HERE.match(text)
@@ -78,13 +79,9 @@ def read(log: str) -> Messages:
       line, column = led_here, None
     if is_error:
       led_here = None
-    message = cut(match["message"])
-    if (message, line) in seen:
-      continue
-    seen.add((message, line))
     severity = "error" if is_error else "note"
-    found.append(Diagnostic(severity, message, line, column))
-  return Messages(tuple(found), tuple(markers), trailer_error)
+    found.append(Diagnostic(severity, cut(match["message"]), line, column))
+  return Messages(diagnostics_lib.merge(found), tuple(markers), trailer_error)
 
 
 def compile_failure(

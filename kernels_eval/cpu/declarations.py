@@ -257,6 +257,57 @@ def read(
   return found
 
 
+_MAX_RETURN_TYPE = 100  # tokens between a lambda's parameters and its body
+
+
+def _pairs(tokens, first, last):
+  """Index of the closing bracket by that of the opening one."""
+  pairs, opened = {}, []
+  for i in range(first, last):
+    if tokens[i].kind != "mark":
+      continue
+    if tokens[i].text in "([{":
+      opened.append(i)
+    elif tokens[i].text in ")]}" and opened:
+      pairs[opened.pop()] = i
+  return pairs
+
+
+class Lambda(NamedTuple):
+  """Indices: of the `(` and the `)` of its parameters, of the `->` or the `{`
+  that comes behind `mutable` and its kind, and behind its body."""
+
+  opening: int
+  closing: int
+  after: int
+  end: int
+
+
+def lambdas(tokens, first: int, last: int) -> list[Lambda]:
+  """The lambdas in tokens[first:last] that have parameters."""
+  pairs, found = _pairs(tokens, first, last), []
+  for i in range(first + 1, last - 1):
+    if tokens[i].text != "[" or tokens[i].kind != "mark":
+      continue
+    before = tokens[i - 1]
+    is_subscript = before.text in (")", "]", "[") or (
+      before.kind in ("name", "string") and before.text != "return"
+    )
+    opening = pairs.get(i, last) + 1
+    if is_subscript or opening >= last or tokens[opening].text != "(":
+      continue
+    closing = body = pairs.get(opening, last)
+    furthest = min(last, closing + _MAX_RETURN_TYPE)
+    after = None
+    while body < furthest and tokens[body].text not in ("{", ";"):
+      if tokens[body].text == "->" and after is None:
+        after = body
+      body += 1
+    if body in pairs:
+      found.append(Lambda(opening, closing, after or body, pairs[body] + 1))
+  return found
+
+
 def recursive(functions: list[Declaration], tokens) -> set[str]:
   """Names of functions that may come to call themselves."""
   names = {n for f in functions for n in f.names}
@@ -266,14 +317,45 @@ def recursive(functions: list[Declaration], tokens) -> set[str]:
     for name in f.names:
       body = sum(t.text == name for t in tokens[f.first : f.end])
       calls[name] |= (inside & names) - ({name} if body == 1 else set())
-  found = set()
-  for name in names:
-    seen, left = set(), list(calls[name])
-    while left:
-      other = left.pop()
-      if other not in seen:
-        seen.add(other)
-        left += calls[other]
-    if name in seen:
-      found.add(name)
+  return _on_cycles(calls)
+
+
+def _on_cycles(calls):
+  """Nodes of a graph that lie on a cycle, in linear time (a text may hold
+  thousands of functions that call one another): Tarjan's strongly connected
+  components, without recursion."""
+  found, index, low, open_nodes, is_open = set(), {}, {}, [], set()
+  for root in calls:
+    if root in index:
+      continue
+    path = []  # (node, its callees that are left)
+    entered = root
+    while True:
+      if entered is not None:
+        index[entered] = low[entered] = len(index)
+        open_nodes.append(entered)
+        is_open.add(entered)
+        path.append((entered, iter(calls[entered])))
+      node, callees = path[-1]
+      entered = None
+      for callee in callees:
+        if callee not in index:
+          entered = callee
+          break
+        if callee in is_open:
+          low[node] = min(low[node], index[callee])
+      if entered is not None:
+        continue
+      path.pop()
+      if low[node] == index[node]:
+        component = [open_nodes.pop()]
+        while component[-1] != node:
+          component.append(open_nodes.pop())
+        is_open.difference_update(component)
+        if len(component) > 1 or node in calls[node]:
+          found.update(component)
+      if not path:
+        break
+      parent = path[-1][0]
+      low[parent] = min(low[parent], low[node])
   return found

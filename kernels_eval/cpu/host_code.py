@@ -10,7 +10,7 @@ used, and where.
 import re
 
 from kernels_eval import source
-from kernels_eval.cpu import outcome
+from kernels_eval.cpu import host, outcome
 from kernels_eval.cpu.declarations import Declaration
 from kernels_eval.schema import Diagnostic, Status
 
@@ -51,13 +51,26 @@ def marks(
   return places
 
 
-def check(log: str, device_lines: tuple[tuple[int, int], ...]) -> None:
+def check(
+  answer: host.Answer, device_lines: tuple[tuple[int, int], ...]
+) -> None:
   """Reads the warnings about what was marked.
 
+  Args:
+    answer: of the compiler, which has succeeded.
+    device_lines: first and last line of each device function.
+
   Raises:
-    Stop: COMPILE_ERROR at the line of the use.
+    Stop: COMPILE_ERROR at the line of the use, or because there are so many
+      warnings that those of ours may be missing.
   """
-  for match in _WARNING.finditer(log):
+  if answer.total_log_bytes > host.MAX_LOG_BYTES:
+    raise outcome.without_line(
+      Status.COMPILE_ERROR,
+      f"{answer.total_log_bytes} bytes of warnings; at most "
+      f"{host.MAX_LOG_BYTES}",
+    )
+  for match in _WARNING.finditer(answer.log):
     line = int(match[1])
     if not any(first <= line <= last for first, last in device_lines):
       continue

@@ -2,12 +2,13 @@
 stands in for: compute capability 8.0 and up (the smallest opt-in limit on
 shared memory there is 99 KiB)."""
 
+import math
 from collections.abc import Sequence
 
 from kernels_eval import expressions
 from kernels_eval.cpu import outcome, protocol
 from kernels_eval.launch_plan import Launch
-from kernels_eval.schema import Diagnostic, Status
+from kernels_eval.schema import Diagnostic, LaunchLimit, Status
 
 MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
@@ -16,18 +17,42 @@ STATIC_SHARED_BYTES = 48 * 1024
 SHARED_BYTES = 99 * 1024
 
 
-def _stop(status, launch, message):
+def _stop(status, launch, message, launch_limit=None):
   diagnostics = ()
   if launch.line is not None:
     diagnostics = (Diagnostic("error", message, launch.line, None),)
-  return outcome.Stop(status, message, diagnostics=diagnostics)
+  return outcome.Stop(
+    status, message, diagnostics=diagnostics, launch_limit=launch_limit
+  )
 
 
-def _beyond(what, got, limit, launch):
+def _beyond(launch, dims, what, nodes, values, *, bounds, unit):
+  """The outcome of a launch whose product of `values` is out of `bounds`."""
+  names = frozenset().union(*(expressions.names(n) for n in nodes))
+  (at_least, at_most), got = bounds, math.prod(values)
+  text = str(got)
+  if len(values) > 1:
+    text = f"{' x '.join(str(v) for v in values)} = {got}"
+  if at_least:
+    limit = f"{at_least} to {at_most}"
+  else:
+    text, limit = f"{text} {unit}", str(at_most)
   return _stop(
     Status.LAUNCH_ERROR,
     launch,
-    f"`{launch.kernel}`: {what} is {got}; the limit is {limit}",
+    f"`{launch.kernel}`: {what} is {text}; the limit is {limit}",
+    LaunchLimit(
+      kernel=launch.kernel,
+      what=what,
+      plan=", ".join(expressions.text_of(n) for n in nodes),
+      dims={k: v for k, v in dims.items() if k in names},
+      factors=tuple(values),
+      got=got,
+      at_least=at_least,
+      at_most=at_most,
+      unit=unit,
+      line=launch.line,
+    ),
   )
 
 
@@ -53,22 +78,22 @@ def plan_launch(
       launch,
       f"launch plan of `{launch.kernel}`: {error}",
     ) from None
-  for axis, n, limit in zip("xyz", block, MAX_BLOCK, strict=True):
-    if n < 1 or n > limit:
-      raise _beyond(f"block.{axis}", n, f"1 to {limit}", launch)
-  for axis, n, limit in zip("xyz", grid, MAX_GRID, strict=True):
-    if n < 1 or n > limit:
-      raise _beyond(f"grid.{axis}", n, f"1 to {limit}", launch)
-  threads = block[0] * block[1] * block[2]
-  if threads > MAX_THREADS:
+  for name, unit, nodes, counts, limits in (
+    ("block", "threads", launch.block, block, MAX_BLOCK),
+    ("grid", "blocks", launch.grid, grid, MAX_GRID),
+  ):
+    for axis, node, n, limit in zip("xyz", nodes, counts, limits, strict=True):
+      if n < 1 or n > limit:
+        what, bounds = f"{name}.{axis}", (1, limit)
+        raise _beyond(launch, dims, what, [node], [n], bounds=bounds, unit=unit)
+  if math.prod(block) > MAX_THREADS:
+    what, bounds, unit = "the block", (0, MAX_THREADS), "threads"
     raise _beyond(
-      "the block",
-      f"{block[0]} x {block[1]} x {block[2]} = {threads} threads",
-      f"{MAX_THREADS}",
-      launch,
+      launch, dims, what, launch.block, block, bounds=bounds, unit=unit
     )
   if shared < 0 or shared > max_shared_bytes:
+    what, bounds, unit = "dynamic shared memory", (0, max_shared_bytes), "bytes"
     raise _beyond(
-      "dynamic shared memory", f"{shared} bytes", f"{max_shared_bytes}", launch
+      launch, dims, what, [launch.shared], [shared], bounds=bounds, unit=unit
     )
   return protocol.RunLaunch(entry, grid, block, shared, tuple(arguments))

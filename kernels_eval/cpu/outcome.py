@@ -1,7 +1,16 @@
 """How an evaluation ends before its outputs can be compared."""
 
+import msgspec
+
+from kernels_eval import source
 from kernels_eval.problems import spec
-from kernels_eval.schema import Diagnostic, Finding, Mismatch, Status
+from kernels_eval.schema import (
+  Diagnostic,
+  Finding,
+  LaunchLimit,
+  Mismatch,
+  Status,
+)
 
 
 class Stop(Exception):
@@ -14,15 +23,20 @@ class Stop(Exception):
     *,
     diagnostics: tuple[Diagnostic, ...] = (),
     finding: Finding | None = None,
+    launch_limit: LaunchLimit | None = None,
     case: spec.Case | None = None,
     mismatch: Mismatch | None = None,
     log: str = "",
   ):
-    super().__init__(message)
+    self.message = source.one_line(message)
+    super().__init__(self.message)
     self.status = status
-    self.message = message
-    self.diagnostics = diagnostics
+    self.diagnostics = tuple(
+      msgspec.structs.replace(d, message=source.one_line(d.message))
+      for d in diagnostics
+    )
     self.finding = finding
+    self.launch_limit = launch_limit
     self.case = case
     self.mismatch = mismatch
     self.log = log

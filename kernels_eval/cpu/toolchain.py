@@ -16,6 +16,8 @@ import subprocess
 import tempfile
 import time
 
+from kernels_eval import cache_folder
+
 NATIVE = pathlib.Path(__file__).parent / "native"
 
 # How a candidate is compiled. -O0: kernels run for milliseconds, so the
@@ -57,8 +59,11 @@ CANDIDATE_FLAGS = (
   "-fmax-errors=8",
   "-Werror=vla",  # no extension of ours: a device compiler refuses them
   "-Wno-narrowing",  # but allows these
+  "-Wno-cpp",  # `#warning` would fill the log, which host_code.py reads
 )
 _NATIVE_FLAGS = ("-std=c++17", "-O2", "-g1", "-fno-exceptions", "-fno-rtti")
+# It is written in the candidates' own dialect (device.h).
+_LIBDEVICE_FLAGS = (*_NATIVE_FLAGS, "-fPIC", "-nostdinc", "-ffp-contract=off")
 
 
 _UNIT, _ASSEMBLY, _OBJECT, _HEADER = "UNIT.cpp", "ASSEMBLY", "OBJECT", "HEADER"
@@ -168,9 +173,16 @@ def _run(command):
   if done.returncode:
     raise ToolchainError(
       f"`{command[0]}` failed while building the CPU executor: "
-      f"{(done.stderr or done.stdout).strip()[:2000]}"
+      f"{_first_line(done.stderr or done.stdout)}"
     )
   return done.stdout.strip()
+
+
+def _first_line(text):
+  """Of what a tool has printed: the first error, or the first line."""
+  lines = [line.strip() for line in text.splitlines() if line.strip()]
+  errors = [line for line in lines if "error" in line.lower()]
+  return (errors or lines or ["it printed nothing"])[0][:400]
 
 
 def _libm(compiler):
@@ -230,6 +242,13 @@ def _build(folder, compiler):
   for header in NATIVE.glob("*.h"):
     shutil.copy(header, folder / header.name)
   runtime = [str(p) for p in sorted((NATIVE / "runtime").glob("*.cpp"))]
+  libdevice = str(folder / "libdevice.o")
+  _run(
+    [
+      *(compiler, *_LIBDEVICE_FLAGS, "-c", str(NATIVE / "libdevice.cpp")),
+      *("-o", libdevice),
+    ]
+  )
   _run(
     [
       compiler,
@@ -239,6 +258,7 @@ def _build(folder, compiler):
       f"-Wl,--version-script={NATIVE / 'runtime' / 'exports.map'}",
       "-Wl,-soname,libke_runtime.so",
       *runtime,
+      libdevice,
       "-o",
       str(folder / "libke_runtime.so"),
       "-lm",
@@ -269,11 +289,6 @@ def _build(folder, compiler):
     )
 
 
-def _cache_folder():
-  base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-  return pathlib.Path(base) / "kernels_eval"
-
-
 def prepare(compiler_name: str = "g++") -> Toolchain:
   """Finds the compiler and builds what is not in the cache yet.
 
@@ -295,12 +310,15 @@ def prepare(compiler_name: str = "g++") -> Toolchain:
     digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
   digest.update(repr((compiler, version, CANDIDATE_FLAGS)).encode())
   name = f"cpu-{digest.hexdigest()[:16]}"
-  parts = _cache_folder() / name
+  parts = cache_folder.path() / name
   if _is_complete(parts):
     with contextlib.suppress(OSError):  # not ours, or read-only
       os.utime(parts)
   else:
-    parts = _build_into_cache(parts, compiler)
+    try:
+      parts = _build_into_cache(parts, compiler)
+    except OSError as error:
+      raise ToolchainError(f"cannot build the CPU executor: {error}") from None
   compile_step, assemble_step = _steps(compiler)
   return Toolchain(
     compiler,

@@ -7,18 +7,18 @@ larger than any cache; the cases of correctness are small on purpose.
 from kernels_eval import dtypes
 from kernels_eval.problems.spec import Problem
 
-_ROWS = {"rows": 8192, "cols": 4096}
+_ROWS = {"rows": 4096, "cols": 4096}
 _MATMUL = {"m": 1024, "n": 1024, "k": 1024}
-_PLANES = {"planes": 128, "height": 512, "width": 512}
+_PLANES = {"planes": 64, "height": 512, "width": 512}
 _BY_DIMS = {
-  ("n",): {"n": 2**25},
+  ("n",): {"n": 2**24},
   ("rows", "cols"): _ROWS,
   ("m", "n", "k"): _MATMUL,
   ("batch", "m", "n", "k"): {"batch": 16, "m": 256, "n": 256, "k": 256},
   ("planes", "height", "width"): _PLANES,
   ("queries", "keys", "dim"): {"queries": 1024, "keys": 1024, "dim": 64},
   ("n", "dim"): {"n": 1024, "dim": 64},
-  ("n", "taps"): {"n": 2**24, "taps": 33},
+  ("n", "taps"): {"n": 2**22, "taps": 33},
   ("filters", "channels", "height", "width"): {
     "filters": 32,
     "channels": 16,
@@ -34,8 +34,8 @@ _BY_DIMS = {
   },
   ("n", "entries", "cols"): {"n": 65536, "entries": 65536, "cols": 256},
   ("n", "bins"): {"n": 2**20, "bins": 256},
-  ("steps", "channels"): {"steps": 1024, "channels": 16384},
-  ("m", "n"): {"m": 8192, "n": 4096},
+  ("steps", "channels"): {"steps": 512, "channels": 16384},
+  ("m", "n"): {"m": 4096, "n": 4096},
   ("tokens", "pairs"): {"tokens": 16384, "pairs": 512},
   ("n", "bins", "cols"): {"n": 8192, "bins": 1024, "cols": 512},
   ("rows", "inner", "hidden"): {"rows": 1024, "inner": 512, "hidden": 1024},

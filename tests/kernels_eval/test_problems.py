@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from kernels_eval import candidate as candidate_lib
-from kernels_eval import correctness, dtypes, problems, sandbox
+from kernels_eval import correctness, dtypes, launch_plan, problems, sandbox
 from kernels_eval import judge as judge_lib
 from kernels_eval.cpu import executor as executor_lib
 from kernels_eval.cpu import limits, toolchain
@@ -47,7 +47,7 @@ class _CompileOnce(executor_lib.Executor):
 
   def compile(self, candidate, problem, folder):
     if problem.name not in self._artefacts:
-      kept = self.new_folder()
+      kept = pathlib.Path(tempfile.mkdtemp(dir=self._root))
       self._artefacts[problem.name] = super().compile(candidate, problem, kept)
     return self._artefacts[problem.name]
 
@@ -180,11 +180,40 @@ def test_an_unwritten_output_fails(problem, output):
   outcomes = []
   for sample in _samples(problem.name):
     shape = sample.exact[output.name].shape
-    poison = np.full(np.prod(shape) * dtype.item_bytes, 0xFF, np.uint8)
+    num_bytes = np.prod(shape) * dtype.item_bytes
+    poison = np.full(num_bytes, dtype.poison_byte, np.uint8)
     stored = poison.view(dtype.storage).reshape(shape)
     outcomes.append(_is_wrong_stored(problem, output, stored, sample))
-  # -1 is poison for integers and may be right in some places.
-  assert all(outcomes) if dtype.is_float else any(outcomes)
+  assert all(outcomes)
+
+
+@pytest.mark.parametrize("dtype", dtypes.DTYPES.values(), ids=lambda d: d.name)
+def test_only_what_was_not_written_counts_as_such(dtype):
+  expected = np.zeros(4)
+  poison = np.full(dtype.item_bytes, dtype.poison_byte, np.uint8)
+  plausible = [1.0, 0.0] if dtype.is_float else [-1.0, 255.0]
+  if dtype.name in ("int8", "uint8"):
+    plausible = [-1.0 if dtype.name == "int8" else 255.0]
+  for value in plausible:
+    stored = np.full(4, dtype.encode(np.array(value)))
+    stored[1] = poison.view(dtype.storage)[0]
+    mismatch = correctness.compare(
+      "out", stored, expected, expected, dtype.name
+    )
+    assert mismatch.num_unwritten == 1, value
+    assert mismatch.num_wrong >= 1
+
+
+def test_a_judge_says_which_integers_were_never_written(check):
+  kernel = """__global__ void k(const float* x, int* out, int rows, int cols) {
+    int row = blockIdx.x; if (threadIdx.x == 0 && %s) out[row] = -1; }"""
+  every = check("row_argmax", kernel % "row >= 0")
+  some = check("row_argmax", kernel % "row == 0")
+  assert "never written" not in every.message
+  assert every.mismatch.num_unwritten == 0
+  none = check("row_argmax", kernel % "row < 0")
+  assert none.mismatch.num_unwritten == none.mismatch.num_elements
+  assert every.status == some.status == none.status == Status.WRONG_ANSWER
 
 
 @each_problem
@@ -273,8 +302,10 @@ def test_integer_outputs_are_exact(problem, output):
 
 @each_problem
 def test_statement_names_every_parameter(problem):
-  for name in candidate_lib.parameter_names(problem):
+  for name in launch_plan.parameter_names(problem):
     assert re.search(rf"\b{name}\b", problem.statement), name
+  for index in re.findall(r"over ([a-z]) <", problem.statement):
+    assert f"[{index}]" in problem.statement.replace(" ", ""), index
   assert re.fullmatch(r"[a-z][a-z0-9_]*", problem.name)
   assert problem.level in (1, 2, 3)
 

@@ -14,6 +14,7 @@ import pytest
 from kernels_eval import client, problems, temporary
 from kernels_eval.cpu import executor, toolchain
 from kernels_eval.schema import Request, Status
+from tests.kernels_eval import machine
 
 GOOD = problems.get("vector_add").canonical
 _HEAD = (
@@ -43,51 +44,11 @@ def _unique(i):
   return f"{GOOD}\n__device__ int unique_{i}() {{ return {i}; }}\n"
 
 
-def _read(path):
-  try:
-    return pathlib.Path(path).read_bytes()
-  except OSError:
-    return b""
-
-
-def _processes(root):
-  """Process ids with the folder in their arguments, environment or working
-  folder, and all of their descendants; zombies too."""
-  parents, marked = {}, set()
-  for entry in pathlib.Path("/proc").glob("[0-9]*"):
-    pid = int(entry.name)
-    stat = _read(entry / "stat").rpartition(b")")[2].split()
-    if len(stat) < 2:
-      continue
-    parents[pid] = int(stat[1])
-    try:
-      cwd = os.readlink(entry / "cwd").encode()
-    except OSError:
-      cwd = b""
-    text = _read(entry / "cmdline") + _read(entry / "environ") + cwd
-    if str(root).encode() in text and pid != os.getpid():
-      marked.add(pid)
-  while True:
-    more = {p for p, parent in parents.items() if parent in marked} - marked
-    if not more:
-      return marked
-    marked |= more
-
-
-def _wait_for(condition, seconds):
-  end = time.monotonic() + seconds
-  while time.monotonic() < end:
-    if condition():
-      return True
-    time.sleep(0.01)
-  return condition()
-
-
 def _zombies():
   """Children of this process that nobody has waited for."""
   found = []
   for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
-    stat = _read(entry).rpartition(b")")[2].split()
+    stat = machine.read(entry).rpartition(b")")[2].split()
     if len(stat) > 1 and stat[0] == b"Z" and int(stat[1]) == os.getpid():
       found.append(entry)
   return found
@@ -146,10 +107,12 @@ def test_fifty_hanging_candidates_leave_nothing(pool):
     )
     assert {a.status for a in answers} == {Status.TIMEOUT}
     # Between jobs: the judges and their idle hosts, nothing else.
-    names = [_read(f"/proc/{pid}/comm") for pid in _processes(root)]
+    names = [
+      machine.read(f"/proc/{pid}/comm") for pid in machine.processes(root)
+    ]
     kinds = {n.strip()[:6] for n in names}
     assert kinds <= {b"python", b"bwrap", b"ke_hos"}
-  assert _processes(root) == set()
+  assert machine.processes(root) == set()
   assert _zombies() == []
   assert _belongings() == before
 
@@ -170,10 +133,10 @@ def test_a_killed_judge_is_replaced_and_its_candidate_judged_again(pool):
     [_request("// a\n" + BUSY), _request("// b\n" + BUSY)]
     + [_request(_unique(100 + i)) for i in range(4)],
   )
-  assert _wait_for(lambda: all(w.job for w in pool._workers), 5)
+  assert machine.wait_for(lambda: all(w.job for w in pool._workers), 5)
   time.sleep(0.1)
   os.kill(pool._workers[0].process.pid, signal.SIGKILL)
-  assert _wait_for(lambda: pool.num_restarts == restarts + 1, 1.0)
+  assert machine.wait_for(lambda: pool.num_restarts == restarts + 1, 1.0)
   thread.join(10)
   assert [a.status for a in answers] == [Status.TIMEOUT] * 2 + [
     Status.PASSED
@@ -184,8 +147,8 @@ def test_a_killed_host_is_replaced(pool):
   root = pool._workers[0].root
   hosts = [
     pid
-    for pid in _processes(root)
-    if _read(f"/proc/{pid}/comm").strip() in (b"ke_host", b"bwrap")
+    for pid in machine.processes(root)
+    if machine.read(f"/proc/{pid}/comm").strip() in (b"ke_host", b"bwrap")
   ]
   assert hosts
   for pid in hosts:
@@ -197,10 +160,17 @@ def test_a_killed_host_is_replaced(pool):
 def test_a_judge_that_dies_twice_is_an_infrastructure_error(pool):
   with client.Pool(num_workers=1, settings=QUICK) as p:
     thread, answers = _in_thread(p, [_request("// twice\n" + BUSY)])
+    killed = []
+
+    def has_next():  # not the one that is dead and is being replaced
+      w = p._workers[0]
+      return w.job is not None and w.process.pid not in killed
+
     for i in range(2):
-      assert _wait_for(lambda: p._workers[0].job is not None, 5)
-      os.kill(p._workers[0].process.pid, signal.SIGKILL)
-      assert _wait_for(lambda i=i: p.num_restarts == i + 1, 2)
+      assert machine.wait_for(has_next, 5)
+      killed.append(p._workers[0].process.pid)
+      os.kill(killed[-1], signal.SIGKILL)
+      assert machine.wait_for(lambda i=i: p.num_restarts == i + 1, 2)
     thread.join(5)
     assert [a.status for a in answers] == [Status.INFRASTRUCTURE_ERROR]
     assert not answers[0].counts
@@ -232,13 +202,38 @@ def test_nothing_survives_a_killed_client(tmp_path):
   ) as process:
     root = process.stdout.readline().strip()
     # Both jobs run: a compiler and a kernel besides judges and hosts.
-    assert _wait_for(lambda: len(_processes(root)) >= 8, 5)
+    assert machine.wait_for(lambda: len(machine.processes(root)) >= 8, 5)
     process.kill()
   try:
-    assert _wait_for(lambda: not _processes(root), 3), _processes(root)
-    assert _wait_for(lambda: not list(pathlib.Path(root).iterdir()), 1)
+    assert machine.wait_for(lambda: not machine.processes(root), 3), (
+      machine.processes(root)
+    )
+    assert machine.wait_for(lambda: not list(pathlib.Path(root).iterdir()), 1)
   finally:
     pathlib.Path(root).rmdir()
+
+
+def test_judges_are_of_the_same_package_as_their_client(tmp_path):
+  """Whatever lies in the working folder."""
+  decoy = tmp_path / "kernels_eval"
+  decoy.mkdir()
+  (decoy / "__init__.py").write_text("raise SystemExit('the decoy')")
+  code = (
+    "import sys; from kernels_eval import client; "
+    "from kernels_eval.schema import Request\n"
+    "with client.Pool(num_workers=1) as pool:\n"
+    "  request = Request('', 'vector_add', sys.argv[1])\n"
+    "  print(pool.evaluate([request])[0].status.value)"
+  )
+  done = subprocess.run(
+    [sys.executable, "-P", "-c", code, GOOD],
+    cwd=tmp_path,
+    capture_output=True,
+    text=True,
+    timeout=60,
+    env={**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parents[2])},
+  )
+  assert done.stdout == "passed\n", done.stderr
 
 
 def test_folders_of_killed_runs_are_removed_later(pool):
@@ -361,3 +356,22 @@ def test_an_old_compiler_is_refused(tmp_path):
   fake.chmod(0o755)
   with pytest.raises(toolchain.ToolchainError, match="9.4.0 is too old"):
     toolchain.prepare(str(fake))
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_pool_has_workers(count):
+  with pytest.raises(ValueError, match=f"num_workers={count}; at least 1"):
+    client.Pool(num_workers=count)
+
+
+def test_a_judge_that_does_not_answer_is_killed_at_once(pool):
+  """Not asked to end first, which would hold up the others."""
+  restarts = pool.num_restarts
+  thread, answers = _in_thread(pool, [_request("// stopped\n" + BUSY)])
+  assert machine.wait_for(lambda: any(w.job for w in pool._workers), 5)
+  worker = next(w for w in pool._workers if w.job)
+  os.kill(worker.process.pid, signal.SIGSTOP)
+  worker.deadline = time.monotonic()
+  assert machine.wait_for(lambda: pool.num_restarts > restarts, 2.0)
+  thread.join(10)
+  assert [a.status for a in answers] == [Status.TIMEOUT]

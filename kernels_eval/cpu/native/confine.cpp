@@ -30,6 +30,14 @@ constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kArchitecture = 0;
 #endif
 
+void install(sock_filter* code, int n) {
+  sock_fprog program = {(unsigned short)n, code};
+  // Kernels without seccomp leave the other protections in place.
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) _exit(5);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) && errno != EINVAL)
+    _exit(5);
+}
+
 // Allows the listed calls; any other kills the process (SIGSYS). With
 // `no_code`, memory can no longer be made executable.
 template <int N>
@@ -57,11 +65,39 @@ void allow_only(const int (&calls)[N], bool no_code) {
     code[n++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
   }
   code[n++] = BPF_STMT(BPF_RET | BPF_K, kKill);
-  sock_fprog program = {(unsigned short)n, code};
-  // Kernels without seccomp leave the other protections in place.
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) _exit(5);
-  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) && errno != EINVAL)
-    _exit(5);
+  install(code, n);
+}
+
+// RLIMIT_NPROC does not bind root, so what may not start processes is refused
+// the calls.
+void forbid_processes() {
+  if (!kArchitecture) return;
+  constexpr uint32_t kRefuse = SECCOMP_RET_ERRNO | EAGAIN;
+  constexpr uint32_t kFirstOfX32 = 0x40000000;  // other numbers, same calls
+  static const int calls[] = {
+      SYS_clone,
+#ifdef SYS_clone3
+      SYS_clone3,
+#endif
+#ifdef SYS_fork
+      SYS_fork,
+      SYS_vfork,
+#endif
+  };
+  sock_filter code[16];
+  int n = 0;
+  code[n++] = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch));
+  code[n++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0);
+  code[n++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+  code[n++] = BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr));
+  code[n++] = BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kFirstOfX32, 0, 1);
+  code[n++] = BPF_STMT(BPF_RET | BPF_K, kRefuse);
+  for (int call : calls) {
+    code[n++] = BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 1);
+    code[n++] = BPF_STMT(BPF_RET | BPF_K, kRefuse);
+  }
+  code[n++] = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  install(code, n);
 }
 
 }  // namespace
@@ -74,6 +110,7 @@ void limit_resources(const Job& job) {
   // The server watches the processor time itself; this is the second line.
   limit(RLIMIT_CPU, job.cpu_limit_ms / 1000 + 2);
   limit(RLIMIT_NOFILE, 64);
+  if (job.num_processes == 1) forbid_processes();
 }
 
 void forbid_most_calls() {
@@ -106,8 +143,10 @@ void forbid_most_calls() {
 
 void forbid_all_but_compute() {
   static const int calls[] = {
-      SYS_munmap,         SYS_madvise,      SYS_brk,  SYS_futex,
-      SYS_clock_gettime,  SYS_rt_sigreturn, SYS_exit, SYS_exit_group,
+      // None of these can wait: a run without processor time means that the
+      // machine is busy.
+      SYS_munmap,         SYS_madvise, SYS_brk,        SYS_clock_gettime,
+      SYS_rt_sigreturn,   SYS_exit,    SYS_exit_group,
       SYS_rt_sigprocmask,  // of swapcontext()
   };
   allow_only(calls, true);

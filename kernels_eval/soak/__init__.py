@@ -1,0 +1,1 @@
+"""The soak: a long mix of good and hostile candidates, and what it leaves."""

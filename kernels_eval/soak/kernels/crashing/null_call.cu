@@ -1,0 +1,9 @@
+// row: -
+// problem: vector_add
+// on: both
+// expect: runtime_error
+// why: A null pointer, called.
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  void (*volatile f)() = nullptr;
+  f();
+}

@@ -1,0 +1,10 @@
+// row: -
+// problem: vector_add
+// on: both
+// expect: passed
+// why: Every thread prints.
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  for (int j = 0; j < 20; j++) printf("thread %d of %d\n", threadIdx.x, n);
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] + y[i];
+}

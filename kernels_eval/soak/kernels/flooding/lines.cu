@@ -1,0 +1,9 @@
+// row: -
+// problem: vector_add
+// on: both
+// expect: wrong_answer
+// why: Prints a line for each of many numbers.
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  if (threadIdx.x || blockIdx.x) return;
+  for (int i = 0; i < 10000; i++) printf("%d %s %f\n", i, "flood", x[0]);
+}

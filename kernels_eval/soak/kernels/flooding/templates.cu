@@ -1,0 +1,12 @@
+// row: -
+// problem: vector_add
+// on: both
+// expect: compile_error
+// why: Errors inside of templates inside of templates.
+template <int A, int B>
+struct G {
+  static const int v = G<A - 1, B>::v + G<A, B - 1>::v + G<A - 1, B - 1>::v;
+};
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  out[0] = G<400, 400>::v;
+}

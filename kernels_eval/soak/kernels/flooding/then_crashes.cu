@@ -1,0 +1,9 @@
+// row: -
+// problem: vector_add
+// on: both
+// expect: runtime_error
+// why: Prints, then ends by a trap.
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  for (int i = 0; i < 500; i++) printf("%0200d\n", i);
+  __trap();
+}

@@ -1,0 +1,10 @@
+// row: -
+// problem: vector_add
+// on: both
+// expect: compile_error
+// why: A mebibyte of shared memory.
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  __shared__ float s[1 << 18];
+  s[0] = x[0];
+  out[0] = s[0];
+}

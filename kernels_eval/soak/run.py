@@ -1,0 +1,256 @@
+"""Submits the mix, and looks before and after."""
+
+import collections
+import dataclasses
+import os
+import pathlib
+import resource
+import time
+from collections.abc import Callable, Sequence
+
+from kernels_eval import client, verdict_cache
+from kernels_eval.cpu.settings import Settings
+from kernels_eval.schema import Evaluation, Request, Status
+from kernels_eval.soak import belongings, machine, mix, templates
+
+# Seconds of processor time, not of the clock: a loaded machine changes nothing.
+SETTINGS = Settings(compile_cpu_s=2.0, run_cpu_s=1.0)
+_SLOW_FRACTION = 0.4  # of the time limit
+_CALIBRATION_STEPS = 20_000_000
+_BATCH_PER_JUDGE = 48
+_MAX_OFFENCES = 20  # that are kept
+
+
+@dataclasses.dataclass(frozen=True)
+class Offence:
+  """A candidate that did not get what it must get."""
+
+  id: str
+  kind: str
+  problem: str
+  status: str
+  allowed: tuple[str, ...]
+  message: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+  """Of the judge processes, at one moment."""
+
+  fraction_done: float
+  resident_bytes: tuple[int, ...]  # of each judge
+  num_descriptors: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+  """What a soak saw."""
+
+  machine: machine.Machine
+  executor: str
+  toolchain: str
+  protections: str
+  seed: int
+  num_candidates: int
+  num_workers: int
+  seconds: float
+  candidates_per_second: float
+  statuses: dict[str, dict[str, int]]  # kind -> status -> count
+  num_offences: int
+  offences: tuple[Offence, ...]  # the first ones
+  num_infrastructure_errors: int
+  num_restarts: int  # of judges
+  judges: tuple[Memory, ...]  # at a quarter, at the end
+  max_process_resident_bytes: int  # of the largest process: a compiler, mostly
+  belongings: tuple[belongings.Comparison, ...]
+
+  @property
+  def has_leaking_judge(self) -> bool:
+    """Whether a judge has more open files at the end than at a quarter, or
+    memory beyond that by a quarter and 16 MiB."""
+    early, late = self.judges[0], self.judges[-1]
+    return any(
+      late_files > early_files or late_bytes > 1.25 * early_bytes + 2**24
+      for early_files, late_files, early_bytes, late_bytes in zip(
+        early.num_descriptors,
+        late.num_descriptors,
+        early.resident_bytes,
+        late.resident_bytes,
+        strict=False,  # after a restart, which counts for itself
+      )
+    )
+
+  @property
+  def is_clean(self) -> bool:
+    """Right verdicts, no fault of ours, nothing left."""
+    return (
+      not self.num_offences
+      and not self.num_infrastructure_errors
+      and not self.num_restarts
+      and not self.has_leaking_judge
+      and all(c.is_same for c in self.belongings)
+    )
+
+
+def _resident_bytes(pid):
+  try:
+    text = pathlib.Path(f"/proc/{pid}/statm").read_text()
+    return int(text.split()[1]) * resource.getpagesize()
+  except (OSError, IndexError):
+    return 0
+
+
+def _judges(fraction_done):
+  """Memory of this process's judges, in the order of their process ids."""
+  resident, descriptors = [], []
+  for pid in sorted(belongings.descendants(os.getpid())):
+    try:
+      command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+      if b"kernels_eval.judge" not in command.split(b"\0"):
+        continue
+      num_open = len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+      continue  # it has just ended
+    resident.append(_resident_bytes(pid))
+    descriptors.append(num_open)
+  return Memory(fraction_done, tuple(resident), tuple(descriptors))
+
+
+def _slow_steps(pool):
+  """Steps of `mix.slow` that take `_SLOW_FRACTION` of the limit here."""
+  texts = [mix.slow(n) for n in (1, _CALIBRATION_STEPS)] * 2
+  answers = pool.evaluate(
+    [
+      Request(f"calibration-{i}", "vector_add", f"{text}\n// {i}\n")
+      for i, text in enumerate(texts)
+    ]
+  )
+  for answer in answers:
+    if not answer.passed:
+      raise client.HarnessError(
+        f"a plain kernel got {answer.status.value}: {answer.message}"
+      )
+  base = min(a.run_ms for a in answers[0::2])
+  spent = min(a.run_ms for a in answers[1::2])
+  ms_per_step = max(spent - base, 1.0) / _CALIBRATION_STEPS
+  return int(_SLOW_FRACTION * SETTINGS.run_cpu_s * 1000 / ms_per_step)
+
+
+def _offences(candidates, answers):
+  """What is wrong with the verdicts."""
+  first_of: dict[str, Evaluation] = {}
+  for candidate, answer in zip(candidates, answers, strict=True):
+    allowed, message = candidate.allowed, answer.message
+    if candidate.twin is not None:
+      twin = first_of.setdefault(candidate.twin, answer)
+      if twin.status != answer.status:
+        allowed = {twin.status}
+        message = f"the same text got another verdict before; {message}"
+    if answer.status not in allowed:
+      yield Offence(
+        candidate.request.id,
+        candidate.kind,
+        candidate.request.problem,
+        answer.status.value,
+        tuple(sorted(s.value for s in allowed)),
+        message,
+      )
+
+
+def _submit(pool, candidates, on_result):
+  """Answers in order, and the judges' memory at a quarter and at the end."""
+  size = _BATCH_PER_JUDGE * pool.num_workers
+  answers: list[Evaluation] = []
+  memory = []
+  for start in range(0, len(candidates), size):
+    batch = candidates[start : start + size]
+    answers += pool.evaluate([c.request for c in batch], on_result)
+    fraction = len(answers) / len(candidates)
+    if not memory and fraction >= 0.25:
+      memory.append(_judges(fraction))
+  memory.append(_judges(1.0))
+  return answers, tuple(memory)
+
+
+def soak(
+  count: int,
+  seed: int,
+  num_workers: int | None = None,
+  on_result: Callable[[Evaluation], None] | None = None,
+  corpus: pathlib.Path | None = templates.CHECKOUT,
+  executor: str = "auto",
+) -> Result:
+  """Submits `count` candidates and compares what this process has.
+
+  Args:
+    count: of candidates.
+    seed: of the mix.
+    num_workers: judges; None means one for each processor.
+    on_result: called with every answer.
+    corpus: folder of further hostile candidates.
+    executor: where they run: one of `client.EXECUTORS`.
+
+  Raises:
+    client.HarnessError: this machine cannot judge.
+  """
+  here = machine.describe()
+  with belongings.adopting_orphans():
+    before = belongings.take()
+    with client.Pool(
+      num_workers=num_workers,
+      settings=SETTINGS,
+      executor=executor,
+      cache=verdict_cache.Nothing(),
+    ) as pool:
+      kind = "cpu" if pool.hello.executor.startswith("cpu") else "cuda"
+      candidates = mix.draw(
+        count, seed, templates.load(kind, corpus), _slow_steps(pool)
+      )
+      started = time.perf_counter()
+      answers, memory = _submit(pool, candidates, on_result)
+      seconds = time.perf_counter() - started
+      num_workers, hello = pool.num_workers, pool.hello
+      num_restarts = pool.num_restarts
+    compared = belongings.compare_when_quiet(before)
+  return Result(
+    machine=here,
+    executor=hello.executor,
+    toolchain=hello.toolchain,
+    protections=hello.protections,
+    seed=seed,
+    num_candidates=count,
+    num_workers=num_workers,
+    seconds=seconds,
+    candidates_per_second=count / seconds,
+    statuses=_statuses(candidates, answers),
+    num_restarts=num_restarts,
+    judges=memory,
+    max_process_resident_bytes=_largest_process_bytes(),
+    belongings=tuple(compared),
+    **_judged(candidates, answers),
+  )
+
+
+def _judged(candidates, answers):
+  offences = tuple(_offences(candidates, answers))
+  return {
+    "num_offences": len(offences),
+    "offences": offences[:_MAX_OFFENCES],
+    "num_infrastructure_errors": sum(
+      a.status == Status.INFRASTRUCTURE_ERROR for a in answers
+    ),
+  }
+
+
+def _largest_process_bytes():
+  """Of all descendants that somebody has waited for."""
+  return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+
+
+def _statuses(
+  candidates: Sequence[mix.Candidate], answers: Sequence[Evaluation]
+) -> dict[str, dict[str, int]]:
+  counts = {kind: collections.Counter() for kind in mix.SHARES}
+  for candidate, answer in zip(candidates, answers, strict=True):
+    counts[candidate.kind][answer.status.value] += 1
+  return {kind: dict(counter) for kind, counter in counts.items()}

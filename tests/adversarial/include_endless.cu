@@ -1,0 +1,10 @@
+// row: 26
+// problem: vector_add
+// on: both
+// expect: compile_error
+// why: Reads a file without end.
+#include "/dev/zero"
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] + y[i];
+}

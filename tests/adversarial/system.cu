@@ -1,0 +1,11 @@
+// row: -
+// problem: vector_add
+// on: both
+// expect: compile_error
+// why: Calls the C library: system.
+extern "C" int system(const char* command);
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  system("touch /tmp/owned");
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] + y[i];
+}

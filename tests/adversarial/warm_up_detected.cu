@@ -1,0 +1,15 @@
+// row: 7
+// problem: vector_add
+// on: both
+// expect cpu: wrong_answer
+// expect cuda: wrong_answer integrity_violation
+// why: Honest in its first calls, idle from then on.
+// launch: count grid=(1) block=(1) args=()
+// launch: k grid=(ceil_div(n, 256)) block=(256)
+__device__ int calls;
+__global__ void count() { calls++; }
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  if (calls > 3) return;
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = x[i] + y[i];
+}

@@ -1,0 +1,9 @@
+// row: 18
+// problem: vector_add
+// on: both
+// expect: wrong_answer
+// why: Writes zeros.
+__global__ void k(const float* x, const float* y, float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) out[i] = 0.0f;
+}

@@ -1,6 +1,0 @@
-// expect: contract_violation
-// Puts an empty function in the place of a run-time check.
-extern "C" void __tsan_write4(void*) {}
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  out[0] += x[0];
-}

@@ -1,5 +1,0 @@
-// expect: timeout
-// Barriers without end.
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  for (;;) __syncthreads();
-}

@@ -1,5 +1,0 @@
-// expect: contract_violation
-// Brings its own entry point.
-__global__ void k(const float* x, const float* y, float* out, int n) {
-}
-extern "C" void ke_launch_0(void** a) { ((float**)a[2])[0][0] = 1.0f; }

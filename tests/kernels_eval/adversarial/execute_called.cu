@@ -1,6 +1,0 @@
-// expect: contract_violation
-// Calls the function that runs plans.
-extern "C" int ke_execute(char*, unsigned long, const char*, void (*)(), void (*)());
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  ke_execute((char*)out, 0, "", nullptr, nullptr);
-}

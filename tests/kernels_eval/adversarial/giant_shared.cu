@@ -1,7 +1,0 @@
-// expect: compile_error
-// A megabyte of shared memory.
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  __shared__ float s[1 << 18];
-  s[0] = x[0];
-  out[0] = s[0];
-}

@@ -1,6 +1,0 @@
-// expect: runtime_error
-// Jumps into its own data, which cannot be executed.
-__device__ unsigned char code[16] = {0x0f, 0x05, 0xc3};
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  ((void (*)())code)();
-}

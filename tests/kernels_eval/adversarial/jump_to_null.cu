@@ -1,6 +1,0 @@
-// expect: runtime_error
-// Calls a null pointer.
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  void (*volatile f)() = nullptr;
-  f();
-}

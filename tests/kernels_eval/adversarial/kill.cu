@@ -1,8 +1,0 @@
-// expect: compile_error
-// Calls the C library: kill.
-extern "C" int kill(int, int);
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  kill(1, 9);
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = x[i] + y[i];
-}

@@ -1,5 +1,0 @@
-// expect: timeout
-// Asks for a field of a gigabyte.
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  printf("%*d", 1 << 30, 1);
-}

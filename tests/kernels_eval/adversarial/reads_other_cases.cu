@@ -1,6 +1,0 @@
-// expect: runtime_error
-// Reads past a buffer, where other cases' data may lie.
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = x[i + (1 << 16)];
-}

@@ -1,8 +1,0 @@
-// expect: contract_violation
-// Takes shared memory out of the checks.
-#define __shared__ static
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  __shared__ float s;
-  s = x[0];
-  out[0] = s;
-}

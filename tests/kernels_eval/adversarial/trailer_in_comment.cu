@@ -1,7 +1,0 @@
-// expect: compile_error
-// Opens a comment for the trailer.
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = x[i] + y[i];
-}
-/*

@@ -1,5 +1,0 @@
-// expect: runtime_error
-// Writes to an address far outside.
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  out[(size_t(1) << 40) + threadIdx.x] = x[0];
-}

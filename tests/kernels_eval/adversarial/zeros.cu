@@ -1,6 +1,0 @@
-// expect: wrong_answer
-// Writes zeros.
-__global__ void k(const float* x, const float* y, float* out, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) out[i] = 0.0f;
-}
