@@ -4,7 +4,6 @@ import dataclasses
 import time
 
 import jax
-import numpy as np
 
 from experiments import heldout, workdir
 from experiments.gathering import Gathered, gather
@@ -107,7 +106,7 @@ def train(
           name = f"iteration_{index:06d}" + (f"_refill_{number}" * (number > 0))
           workdir.save_trajectories(run.workdir, name, once.trajectories)
       if values["update/skipped"]:
-        why = _why_skipped(gathered.host.ok)
+        why = _why_skipped(gathered)
         run.say(f"iteration {index}: {why}; the update was skipped")
       bar.set_postfix(
         acc1=f"{values['rollout/acc_at_1']:.2f}",
@@ -121,14 +120,15 @@ def train(
   return state, rollouts
 
 
-def _why_skipped(ok: np.ndarray) -> str:
-  """What to say when nothing can be learned; `ok` [P, G] is False if lost."""
-  num_lost = int((~ok).sum())
-  if not num_lost:
-    return "no group has both successes and failures"
+def _why_skipped(gathered: Gathered) -> str:
+  """What to say when nothing can be learned."""
+  why = "no group has both successes and failures"
+  if not gathered.num_faults:
+    return why
+  num_samples = sum(once.ok.size for once in gathered.rounds)
   return (
-    f"the harness lost {num_lost} of {ok.size} samples, and among the others "
-    "no group has both successes and failures"
+    f"the harness lost {gathered.num_faults} of {num_samples} samples, and "
+    f"among the others {why}"
   )
 
 

@@ -113,6 +113,7 @@ def _solved(axis, records, result):
     ),
     (len(x), result["after"]["acc_at_1"]),
   ]
+  # Without a sample that counts there is no accuracy.
   held_out = [(i, value) for i, value in held_out if value is not None]
   axis.plot(
     [i for i, _ in held_out],

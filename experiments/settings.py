@@ -261,7 +261,6 @@ def validate(config: config_dict.ConfigDict) -> None:
       "config.method.f_lo is above f_hi: the gate would never open",
     ),
     (
-      # Half of an answer's budget, as for every turn (RolloutShape).
       rollout.max_context_tokens
       >= rollout.max_prompt_tokens + rollout.max_new_tokens,
       f"config.rollout.max_context_tokens={rollout.max_context_tokens} has no "

@@ -27,7 +27,7 @@ class Cost:
 
   sampled_tokens: int = 0
   harness_calls: int = 0  # candidates submitted
-  kernels_judged: int = 0  # compiled and run: repeats are not
+  kernels_judged: int = 0  # different texts given to a judge
 
 
 @dataclasses.dataclass

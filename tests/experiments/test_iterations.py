@@ -177,6 +177,7 @@ def lucky_later():
   return decide
 
 
+@pytest.mark.covers("P11")
 def test_refilling_replaces_groups_without_spread(setup, stopping, lucky_later):
   run, made, state, _, _ = setup(
     lucky_later, stopping, max_refill_rounds=3, min_spread_groups=1
@@ -240,7 +241,10 @@ def test_a_replaced_group_is_counted_and_kept_on_disk(
   assert progress.training.harness_calls == len(turns)
   assert values["rollout/tokens"] == sum(t["num_tokens"] for t in turns)
   statuses = [t["evaluation"]["status"] for t in turns]
-  assert values["kernels/passed"] == statuses.count("passed") / len(turns)
+  # A kernel that passes in an answer that was cut is no success.
+  correct = [t["correct"] for t in turns]
+  assert sum(correct) <= statuses.count("passed")
+  assert values["kernels/passed"] == sum(correct) / len(turns)
   assert values["kernels/wrong_answer"] == (
     statuses.count("wrong_answer") / len(turns)
   )
@@ -357,7 +361,9 @@ def test_lost_samples_are_no_failures(setup, stopping):
   assert values["rollout/acc_at_1"] == pytest.approx(1 / 6)
   # Turns of lost samples count as little as the samples.
   ran = sum(
-    len(x.turns) for x in gathered.trajectories if x.end_reason != "fault"
+    len(x.turns)
+    for x in gathered.rounds[0].trajectories
+    if x.end_reason != "fault"
   )
   assert values["rollout/turns_per_sample"] == pytest.approx(ran / 6)
 

@@ -65,6 +65,13 @@ def test_every_iteration_is_drawn(draw, num_warm, num_iterations):
   assert max(tops) == 10 and len(tops) == 4 * num_iterations
 
 
+def test_an_accuracy_that_does_not_exist_is_not_drawn(draw, monkeypatch):
+  # Every sample was lost to the harness.
+  monkeypatch.setitem(RESULT, "before", {"acc_at_1": None})
+  held_out = draw(0, 1).axes[0].lines[-1].get_xydata().tolist()
+  assert held_out == [[1, 60]]
+
+
 def test_a_warm_start_alone_shows_its_loss(draw):
   (warm,) = draw(5, 0).axes
   assert warm.lines[0].get_ydata().tolist() == [6, 5, 4, 3, 2]

@@ -55,7 +55,7 @@ def parse(*arguments, config=QUICKSTART):
     ("--config.learner.bucket_tokens=(100,)", ["bucket_tokens ends at 100"]),
     (
       "--config.rollout.max_context_tokens=159",
-      ["max_context_tokens=159", "no room for an answer"],
+      ["max_context_tokens=159", "no room for a prompt and an answer"],
     ),
     ("--config.rollout=3", ["section"]),
     ("--config.learner.stop_log_ratio=tight", ["stop_log_ratio=tight"]),
