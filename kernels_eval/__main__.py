@@ -1,9 +1,9 @@
 """Command line of the harness.
 
 python -m kernels_eval list
-python -m kernels_eval show PROBLEM
+python -m kernels_eval show PROBLEM [--solution] [--language=numba]
 python -m kernels_eval check FILE --problem NAME [--json] [--no-cache]
-python -m kernels_eval bench [--json]
+python -m kernels_eval bench [--language=numba] [--json]
 python -m kernels_eval timing [--json]
 python -m kernels_eval soak [--count=N] [--seed=S] [--json] [--out=FILE]
 python -m kernels_eval audit [--corpus=DIR] [--json]
@@ -24,6 +24,7 @@ import tqdm
 from kernels_eval import (
   audit,
   bench,
+  candidate,
   client,
   corpus,
   problems,
@@ -31,6 +32,7 @@ from kernels_eval import (
   verdict_cache,
   verdict_store,
 )
+from kernels_eval.numba import signature
 from kernels_eval.schema import Request
 from kernels_eval.soak import mix, summary
 from kernels_eval.soak import run as soak
@@ -62,11 +64,21 @@ def _show(arguments):
   problem = _problem(arguments.problem)
   print(f"{problem.name} (level {problem.level})\n")
   print(f"{problem.statement}\n")
-  print(f"{problem.signature}\n")
-  print(f"// launch: {problem.kernel} {problem.launch}")
+  if arguments.language == candidate.NUMBA:
+    declaration, mark = signature.declaration(problem), "#"
+  else:
+    declaration, mark = problem.signature, "//"
+  print(f"{declaration}\n")
+  print(f"{mark} launch: {problem.kernel} {problem.launch}")
   if arguments.solution:
-    print(f"\n{problem.canonical.rstrip()}")
+    print(f"\n{_canonical(problem, arguments.language).rstrip()}")
   return OK
+
+
+def _canonical(problem, language):
+  if language == candidate.NUMBA:
+    return problem.numba_canonical
+  return problem.canonical
 
 
 def _read(path):
@@ -134,6 +146,7 @@ def _bench(arguments):
         arguments.workers,
         arguments.executor,
         lambda _: bar.update(),
+        language=arguments.language,
       )
     except (client.HarnessError, OSError) as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
@@ -254,6 +267,14 @@ def _add_executor(parser):
   )
 
 
+def _add_language(command):
+  command.add_argument(
+    "--language",
+    choices=(candidate.CUDA, candidate.NUMBA),
+    default=candidate.CUDA,
+  )
+
+
 def _parser():
   parser = _Parser(
     prog="python -m kernels_eval", description="A judge for GPU kernels."
@@ -268,9 +289,12 @@ def _parser():
   show.add_argument(
     "--solution", action="store_true", help="print the canonical kernel too"
   )
+  _add_language(show)
   show.set_defaults(run=_show)
   check = commands.add_parser("check", help="judge a kernel")
-  check.add_argument("file", help="CUDA C++ text; - for standard input")
+  check.add_argument(
+    "file", help="CUDA C++ or Numba-CUDA text; - for standard input"
+  )
   check.add_argument("--problem", required=True, metavar="NAME")
   check.add_argument(
     "--json", action="store_true", help="print the record as one line of JSON"
@@ -286,6 +310,7 @@ def _parser():
   benchmark.add_argument("--workers", type=int, default=None)
   _add_executor(benchmark)
   benchmark.add_argument("--json", action="store_true")
+  _add_language(benchmark)
   benchmark.set_defaults(run=_bench)
   repeat = commands.add_parser(
     "timing", help="how well times repeat, and a copy beside its ceiling (GPU)"

@@ -62,6 +62,8 @@ CANDIDATE_FLAGS = (
   "-Wno-cpp",  # `#warning` would fill the log, which host_code.py reads
 )
 _NATIVE_FLAGS = ("-std=c++17", "-O2", "-g1", "-fno-exceptions", "-fno-rtti")
+# It is written in the candidates' own dialect (device.h).
+_LIBDEVICE_FLAGS = (*_NATIVE_FLAGS, "-fPIC", "-nostdinc", "-ffp-contract=off")
 
 
 _UNIT, _ASSEMBLY, _OBJECT, _HEADER = "UNIT.cpp", "ASSEMBLY", "OBJECT", "HEADER"
@@ -240,6 +242,13 @@ def _build(folder, compiler):
   for header in NATIVE.glob("*.h"):
     shutil.copy(header, folder / header.name)
   runtime = [str(p) for p in sorted((NATIVE / "runtime").glob("*.cpp"))]
+  libdevice = str(folder / "libdevice.o")
+  _run(
+    [
+      *(compiler, *_LIBDEVICE_FLAGS, "-c", str(NATIVE / "libdevice.cpp")),
+      *("-o", libdevice),
+    ]
+  )
   _run(
     [
       compiler,
@@ -249,6 +258,7 @@ def _build(folder, compiler):
       f"-Wl,--version-script={NATIVE / 'runtime' / 'exports.map'}",
       "-Wl,-soname,libke_runtime.so",
       *runtime,
+      libdevice,
       "-o",
       str(folder / "libke_runtime.so"),
       "-lm",

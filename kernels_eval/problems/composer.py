@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kernels_eval.problems import inputs, reference
+from kernels_eval.problems import composer_numba, inputs, reference
 from kernels_eval.problems.spec import Problem, Tensor
 
 PREFIX = "chain-"
@@ -317,6 +317,7 @@ def compose(name: str) -> Problem:
     if has_y:
       statement = f"For each i < n: v = x[i], y = y[i]; {steps}; out[i] = v."
     source = _elementwise_source(operators, has_y)
+    numba_source = composer_numba.elementwise(operators, has_y)
     launch = "grid=(ceil_div(n, 256)) block=(256)"
     output = Tensor("out", ("n",))
     level = 1 if len(operators) <= 2 else 2
@@ -327,6 +328,7 @@ def compose(name: str) -> Problem:
       f"out[row] = {REDUCTIONS[reduction].text} of v over the row."
     )
     source = _reduction_source(operators, has_y, reduction)
+    numba_source = composer_numba.reduction(operators, has_y, reduction, _BLOCK)
     launch = f"grid=(rows) block=({_BLOCK})"
     output = Tensor("out", ("rows",))
     level = 2 if len(operators) <= 2 else 3
@@ -342,5 +344,6 @@ def compose(name: str) -> Problem:
     shapes=_shapes(name, reduction),
     distributions=inputs.MODERATE,
     canonical_source=source,
+    numba_source=numba_source,
     kernel_name="kernel",
   )

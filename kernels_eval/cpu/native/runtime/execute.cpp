@@ -10,6 +10,9 @@ namespace ke {
 
 namespace {
 
+// 48 arguments (launch_plan.py), each of up to 17 words for an array of Numba's.
+constexpr unsigned kMaxArguments = 48 * 17;
+
 struct Loaded {
   const char* path;
   const Constants* constants;
@@ -145,9 +148,10 @@ extern "C" int ke_execute(char* mapping, uint64_t mapping_bytes,
       blockDim = {launch.block[0], launch.block[1], launch.block[2]};
       num_threads = blockDim.x * blockDim.y * blockDim.z;
       if (!num_threads || num_threads > kMaxThreads) return 4;
-      char* pointers[64];
-      void* values[64];
-      for (unsigned a = 0; a < launch.num_arguments && a < 64; a++) {
+      char* pointers[kMaxArguments];
+      void* values[kMaxArguments];
+      if (launch.num_arguments > kMaxArguments) return 4;
+      for (unsigned a = 0; a < launch.num_arguments; a++) {
         const Argument& argument = arguments[launch.first_argument + a];
         if (argument.is_buffer) {
           pointers[a] = mapping + own[argument.buffer].offset;

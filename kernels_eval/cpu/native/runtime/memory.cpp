@@ -322,6 +322,8 @@ void ke_enter_shared(ke_shared_record* v) {
 
 void ke_fence(int scope) { note_fence(scope != 0); }
 
+unsigned ke_dynamic_shared_bytes() { return (unsigned)dynamic_bytes; }
+
 // Ranges: copies of large objects, memcpy and memset.
 static void check_range(const void* address, size_t bytes, Kind kind,
                         void* pc) {
