@@ -53,6 +53,7 @@ EXTRAS = {
     "hypothesis>=6.100",
     "pytest>=8.3",
     "ruff>=0.15",
+    "setuptools>=69",
     *_CUDA13,  # compiling for a GPU is tested without one
     *_NUMBA,
   ],
@@ -76,8 +77,8 @@ setup(
       "soak/kernels/*/*.cu",
       "problems/numba/*.py",
     ],
-    "leap_jax": ["data/*", "templates/*.txt"],
-    "experiments": ["results/**/*.json"],
+    "leap_jax": ["data/tiny/*", "templates/*.txt"],
+    "experiments": ["results/**/*.json", "results/**/*.jsonl.gz"],
   },
   python_requires=">=3.11",
   install_requires=BASE,

@@ -138,11 +138,13 @@ def test_canonical_kernel_passes_with_other_inputs(problem, other_judges):
 
 @each_output
 @pytest.mark.parametrize("number", [0.0, 1.0])
+@pytest.mark.covers("P20")
 def test_one_number_fails(problem, output, number):
   assert _is_wrong_somewhere(problem, output, lambda _: number)
 
 
 @each_output
+@pytest.mark.covers("P20")
 def test_the_mean_of_all_cases_fails(problem, output):
   every = [s.exact[output.name].ravel() for s in _samples(problem.name)]
   mean = np.concatenate(every).mean()
@@ -159,6 +161,7 @@ def test_the_mean_of_each_case_fails(problem, output):
 
 
 @each_output
+@pytest.mark.covers("P20")
 def test_a_copy_of_an_input_fails(problem, output):
   """Cut to the output's size, or repeated."""
   for tensor in problem.inputs:
@@ -171,6 +174,7 @@ def test_a_copy_of_an_input_fails(problem, output):
 
 
 @each_output
+@pytest.mark.covers("P21")
 def test_an_unwritten_output_fails(problem, output):
   dtype = dtypes.DTYPES[output.dtype]
   outcomes = []
@@ -284,6 +288,7 @@ def test_single_precision_fails_a_double_problem():
 
 
 @each_output
+@pytest.mark.covers("P20")
 def test_integer_outputs_are_exact(problem, output):
   if dtypes.DTYPES[output.dtype].is_float:
     return

@@ -60,6 +60,7 @@ def pool():
     yield p
 
 
+@pytest.mark.covers("P17")
 def test_a_bad_kernel_does_not_hurt_the_next(check):
   statuses = [
     check("vector_add", text).status for text in (GOOD, FAR, GOOD, TRAP, GOOD)
@@ -68,6 +69,7 @@ def test_a_bad_kernel_does_not_hurt_the_next(check):
   assert statuses == [good, bad, good, bad, good]
 
 
+@pytest.mark.covers("P18")
 def test_hanging_jobs_end_at_their_limits_and_the_others_finish(pool):
   requests = [_request(t) for t in (BUSY, ENDLESS, COMPILE_BOMB)]
   requests += [_request(_unique(i)) for i in range(8)]
@@ -94,6 +96,7 @@ def _belongings():
   )
 
 
+@pytest.mark.covers("P19")
 def test_fifty_hanging_candidates_leave_nothing(pool):
   settings = executor.Settings(run_cpu_s=0.02, run_wall_s=0.2)
   before = _belongings()
@@ -263,6 +266,7 @@ def _run_module(arguments, **environment):
   )
 
 
+@pytest.mark.covers("P22")
 def test_no_compiler_is_said_once_and_in_one_line(tmp_path, monkeypatch):
   file = tmp_path / "k.cu"
   file.write_text(GOOD)
