@@ -250,9 +250,10 @@ def _parse_scratch(text, problem, scratch, line):
 def _is_launch(word, rest, kernels):
   """Whether `// launch: rest` is meant as a plan, and not as English."""
   if word == "launch":
-    return not rest or rest in kernels or bool(_HAS_OPTION.search(rest))
+    is_name = kernels is not None and rest in kernels
+    return not rest or is_name or bool(_HAS_OPTION.search(rest))
   match = _WHOLE_LAUNCH.match(rest)
-  return match is not None and match.group(1) in kernels
+  return match is not None and (kernels is None or match.group(1) in kernels)
 
 
 def _is_scratch(word, rest):
@@ -269,14 +270,14 @@ def _is_scratch(word, rest):
 def read(
   comments: Sequence[tuple[str, int]],
   problem: spec.Problem,
-  kernels: Collection[str],
+  kernels: Collection[str] | None = None,
 ) -> tuple[list[Launch], list[spec.Tensor]]:
   """The plan that stands in a text's comments.
 
   Args:
     comments: text and line of each comment.
     problem: whose parameters and dimensions the plan may name.
-    kernels: names of the text's kernels.
+    kernels: names of the text's kernels; None: any name may be one.
 
   Returns:
     Launches in their order, and scratch buffers.

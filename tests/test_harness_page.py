@@ -276,11 +276,12 @@ def _is_sentence(line):
 
 
 def _accepts(line, problem=ROWS):
+  """Whether the line is a plan, and not an error or a comment."""
   try:
-    launch_plan.read([(line, 1)], problem)
+    launches, scratch = launch_plan.read([(line, 1)], problem)
   except launch_plan.CandidateError:
     return False
-  return True
+  return len(launches) + len(scratch) == 1
 
 
 @pytest.mark.parametrize("line", PLANS)
