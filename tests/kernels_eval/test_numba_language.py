@@ -258,8 +258,8 @@ _LIBDEVICE = {  # over x = 0.5, 1.5, ...
   "popc(int32(x[t]))": lambda x: np.vectorize(lambda v: bin(int(v)).count("1"))(
     x
   ),
-  "clz(int32(x[t]))": lambda x: 32 - np.vectorize(lambda v: int(v).bit_length())(
-    x
+  "clz(int32(x[t]))": lambda x: (
+    32 - np.vectorize(lambda v: int(v).bit_length())(x)
   ),
   "mulhi(int32(x[t]), 1 << 30)": lambda x: np.trunc(x) // 4,
   "int_as_float(libdevice.float_as_int(x[t]))": lambda x: x,

@@ -14,7 +14,7 @@ import re
 import llvmlite.binding as llvm
 
 from kernels_eval.cpu.numba import hooks, prelude, rewrite
-from kernels_eval.numba import half_ir
+from kernels_eval.numba import contract, half_ir
 from kernels_eval.numba.messages import LowerJob, Object, Refusal
 
 # What stands between the first two points of an intrinsic's name.
@@ -103,9 +103,7 @@ def _check_names(module):
         or (name.startswith("llvm.") and name.split(".")[1] in _INTRINSICS)
       )
       if not allowed:
-        raise _Refused(
-          "unsupported", f"`{name[:80]}` is not available on the CPU executor"
-        )
+        raise _Refused("unsupported", contract.not_available(name))
     elif name.startswith((*_RESERVED, "llvm.")) or name in known:
       raise _Refused("integrity", f"the module defines `{name[:80]}`")
   for variable in module.global_variables:
