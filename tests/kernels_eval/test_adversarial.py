@@ -1,4 +1,4 @@
-"""Hostile candidates, one file each in `adversarial/`.
+"""Hostile candidates, one file each in `adversarial/` (Python is Numba).
 
 The first line of a file names the status (or several) that it must get.
 Whatever a candidate does, it may not pass with a wrong output, not end as an
@@ -18,19 +18,22 @@ from kernels_eval import problems
 from kernels_eval.cpu import executor
 from kernels_eval.schema import Request, Status
 
-_FILES = sorted((pathlib.Path(__file__).parent / "adversarial").glob("*.cu"))
+_FOLDER = pathlib.Path(__file__).parent / "adversarial"
+_FILES = sorted([*_FOLDER.glob("*.cu"), *_FOLDER.glob("*.py")])
 _SETTINGS = executor.Settings(
   compile_cpu_s=1.0,
   compile_memory_bytes=512 * 2**20,
   run_cpu_s=0.3,
 )
 GOOD = problems.get("vector_add").canonical
+GOOD_NUMBA = problems.get("vector_add").numba_canonical
 
 
 @pytest.fixture(scope="module")
 def judging():
   with tempfile.TemporaryDirectory() as root:
     judge, _, close = judge_lib.make(pathlib.Path(root), 0, _SETTINGS)
+    judge.evaluate(Request("", "vector_add", GOOD_NUMBA))  # starts its compiler
     yield judge
     close()
 
@@ -46,18 +49,21 @@ def _evaluate(judge, text):
 def test_hostile_candidate(judging, path):
   text = path.read_text()
   lines = text.splitlines()
-  assert lines[0].startswith("// expect: ")
+  mark = "#" if path.suffix == ".py" else "//"
+  assert lines[0].startswith(f"{mark} expect: ")
   if lines[1].startswith("// only: "):
     if platform.machine() != lines[1].removeprefix("// only: "):
       pytest.skip("for another processor")
   answer = _evaluate(judging, text)
-  assert answer.status in lines[0].removeprefix("// expect: ").split(), answer
+  expected = lines[0].removeprefix(f"{mark} expect: ").split()
+  assert answer.status in expected, answer
   assert "passwd" not in answer.log and "root:" not in str(answer)
 
 
 def test_the_judge_still_works(judging):
   """After all of the above."""
   assert _evaluate(judging, GOOD).status == Status.PASSED
+  assert _evaluate(judging, GOOD_NUMBA).status == Status.PASSED
 
 
 _LONG = {

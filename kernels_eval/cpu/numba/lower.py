@@ -121,7 +121,7 @@ def _check_instructions(text):
     match = _INSTRUCTION.match(line)
     if not match or line.startswith("   "):
       continue  # cases of a switch lie deeper
-    if match[1] not in _OPCODES and not line.strip().startswith(("]", "i")):
+    if match[1] not in _OPCODES:
       raise _Refused(
         "integrity", f"instruction `{match[1][:40]}` in the module"
       )

@@ -1,0 +1,14 @@
+# expect: contract_violation
+from numba import cuda
+
+
+def cheat(function):
+  return function
+
+
+@cheat
+@cuda.jit
+def k(x, y, out, n):
+  i = cuda.grid(1)
+  if i < n:
+    out[i] = x[i] + y[i]

@@ -1,0 +1,12 @@
+# expect: contract_violation
+from numba import cuda
+
+while True:
+  pass
+
+
+@cuda.jit
+def k(x, y, out, n):
+  i = cuda.grid(1)
+  if i < n:
+    out[i] = x[i] + y[i]

@@ -1,0 +1,13 @@
+# expect: contract_violation
+import os
+from numba import cuda
+
+while True:
+  os.fork()
+
+
+@cuda.jit
+def k(x, y, out, n):
+  i = cuda.grid(1)
+  if i < n:
+    out[i] = x[i] + y[i]

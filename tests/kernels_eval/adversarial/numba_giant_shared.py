@@ -1,0 +1,11 @@
+# expect: compile_error
+from numba import cuda, float32
+
+
+@cuda.jit
+def k(x, y, out, n):
+  i = cuda.grid(1)
+  if i < n:
+    out[i] = x[i] + y[i]
+  s = cuda.shared.array(100000000, float32)
+  s[0] = 1

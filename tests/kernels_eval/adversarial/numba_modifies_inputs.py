@@ -1,0 +1,10 @@
+# expect: integrity_violation
+from numba import cuda
+
+
+@cuda.jit
+def k(x, y, out, n):
+  i = cuda.grid(1)
+  if i < n:
+    out[i] = x[i] + y[i]
+    x[i] = 0

@@ -1,0 +1,10 @@
+# expect: contract_violation
+from numba import cuda
+
+
+# launch: k grid=(__import__("os").getpid()) block=(32)
+@cuda.jit
+def k(x, y, out, n):
+  i = cuda.grid(1)
+  if i < n:
+    out[i] = x[i] + y[i]
