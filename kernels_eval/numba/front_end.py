@@ -61,7 +61,7 @@ _NOISE = re.compile(
   r"This error|Enable logging|Known signatures"
 )
 _FUNCTION = re.compile(
-  r"Function\(<(?:[\w-]+ )*([\w.]+)(?: at 0x[0-9a-f]+)?>\)"
+  r"Function\(<(?:[\w-]+ )*'?([\w.]+)'?(?: at 0x[0-9a-f]+)?>\)"
 )
 
 

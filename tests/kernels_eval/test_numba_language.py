@@ -314,6 +314,14 @@ def test_negative_indices_count_from_the_end(lab):
   )
 
 
+def test_hints_for_the_cache_are_loads_and_stores(lab):
+  body = "t = cuda.threadIdx.x\ncuda.stcs(out, t, cuda.ldcg(x, t + 1))"
+  got = lab.out(kernel(body, "x, out"), inputs={"x": X})
+  np.testing.assert_array_equal(got, X[1:33])
+  stop = lab.stop(kernel(body, "x, out"), size=31, inputs={"x": X})
+  assert stop.finding.kind == "out_of_bounds"
+
+
 def test_half_precision(lab):
   x = np.array([1.5, -2.25, 0.1, 100, 0, 65504, 1e-6, 3] * 4, np.float16)
   body = """
@@ -346,6 +354,33 @@ def test_print_goes_to_the_log(lab):
   body = "if cuda.threadIdx.x == 3:\n  print('value', 7, 2.5)\nout[0] = 1"
   lab.out(kernel(body), launch="grid=(1) block=(32)", size=1)
   assert lab.result.log == "value 7 2.500000\n"
+
+
+def test_fences_order_blocks(lab):
+  """The last block to come adds up what the others have written."""
+  text = (
+    "# scratch: count int32 (1)\n# scratch: part float32 (4)\n"
+    "# launch: clear grid=(1) block=(1) args=(count)\n"
+    "# launch: total grid=(4) block=(1) args=(part, count, out)\n"
+    f"{_HEAD}@cuda.jit\ndef clear(count):\n  count[0] = 0\n"
+    "@cuda.jit\ndef total(part, count, out):\n"
+    "  part[cuda.blockIdx.x] = cuda.blockIdx.x + 1\n"
+    "  FENCE\n"
+    "  if cuda.atomic.add(count, 0, 1) == 3:\n"
+    "    out[0] = part[0] + part[1] + part[2] + part[3]\n"
+  )
+  fenced = text.replace("FENCE", "cuda.threadfence()")
+  assert lab.out(fenced, size=1)[0] == 10
+  stop = lab.stop(text.replace("FENCE", "cuda.nanosleep(10)"), size=1)
+  assert stop.finding.kind == "data_race"
+
+
+def test_what_the_executor_cannot_do_is_said(lab):
+  stop = lab.stop(kernel("cuda.cg.this_grid().sync()"))
+  assert stop.status == Status.COMPILE_ERROR
+  assert "is not available" in stop.message
+  stop = lab.stop(kernel("a = out.reshape(2, 32)\na[0, 0] = 1"))
+  assert "`array.reshape` is not available" in stop.message
 
 
 def test_several_kernels_share_a_device_function(lab):

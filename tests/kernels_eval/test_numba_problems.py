@@ -44,8 +44,16 @@ def _filling(problem, value):
   return "\n".join(lines) + "\n"
 
 
+# One of each dtype and number of dimensions; for all problems the shortcuts are
+# held against the reference in test_problems.py.
+_SHAPES = (
+  *("vector_add", "softmax", "max_pool_2d", "layer_norm_residual", "histogram"),
+  *("quantize_int8", "half_add", "bfloat16_scale", "double_axpy"),
+)
+
+
 @pytest.mark.parametrize("value", (0, 1))
-@pytest.mark.parametrize("name", problems.FAMILIES)
+@pytest.mark.parametrize("name", _SHAPES)
 def test_a_constant_is_wrong(check, name, value):
   answer = check(name, _filling(problems.get(name), value))
   assert answer.status == Status.WRONG_ANSWER, answer.message
