@@ -11,7 +11,8 @@ A file is submitted as it is, header included. The header is its first lines:
     // expect cuda: ...
     // why: One line.
 
-Files under `honest/` are the other half: kernels that a naive judge would
+A Numba candidate has `#` for `//`. Files under `honest/` are the other half:
+kernels that a naive judge would
 refuse. They must pass.
 """
 
@@ -23,8 +24,10 @@ from kernels_eval import catalogue, problems
 from kernels_eval.schema import Status
 
 EXECUTORS = ("cpu", "cuda")
-_SUFFIXES = (".cu", ".txt")  # source, and whole answers
-_LINE = re.compile(r"// (row|problem|on|machine|expect|why)(?: (\w+))?: (.+)")
+_SUFFIXES = (".cu", ".py", ".txt")  # source (Python: Numba), whole answers
+_LINE = re.compile(
+  r"(?://|#) (row|problem|on|machine|expect|why)(?: (\w+))?: (.+)"
+)
 _MAX_WHY = 80
 
 
@@ -196,7 +199,7 @@ def load(folder: pathlib.Path) -> list[Specimen]:
     name = path.relative_to(folder).as_posix()
     if path.suffix not in _SUFFIXES:
       raise CorpusError(
-        f"{name}: not a file of a corpus; those end in {' or '.join(_SUFFIXES)}"
+        f"{name}: not a file of a corpus; those end in {', '.join(_SUFFIXES)}"
       )
     try:
       text = path.read_bytes().decode("utf-8")

@@ -77,25 +77,24 @@ def check_versions() -> str:
 
 
 def _readable():
-  """(what the server needs to start, what its children may read later)."""
+  """(what the server needs to start, what its children may read later).
+
+  Later our own package, which holds the canonical solutions, is left out.
+  (Only Landlock can do that: without it, they are readable.)
+  """
   prefixes = {os.path.realpath(p) for p in (sys.prefix, sys.base_prefix)}
   prefixes |= {sys.prefix, os.path.dirname(os.path.realpath(sys.executable))}
   # Packages may lie elsewhere (a `.pth` file, Debian's dist-packages).
-  prefixes |= {
-    p for p in sys.path if p.endswith(("/site-packages", "-packages"))
-  }
-  at_start = {*prefixes, str(_PACKAGE)}
-  # Our own package may lie among the others: everything but it.
-  later = {"/usr", "/lib", "/lib64", "/proc", "/dev/null", "/dev/urandom"}
-  pending = [pathlib.Path(p) for p in prefixes]
+  prefixes |= {p for p in sys.path if p.endswith("-packages")}
+  later = {"/proc", "/dev/null", "/dev/urandom"}
+  pending = [pathlib.Path(p) for p in (*prefixes, "/usr", "/lib", "/lib64")]
   while pending:
     folder = pending.pop()
-    inside = folder == _PACKAGE or folder in _PACKAGE.parents
-    if not inside:
+    if folder != _PACKAGE and folder not in _PACKAGE.parents:
       later.add(str(folder))
     elif folder != _PACKAGE and folder.is_dir():
-      pending += folder.iterdir()
-  return sorted(at_start), sorted(later)
+      pending += folder.iterdir()  # it holds our package: all but that
+  return sorted({*prefixes, str(_PACKAGE)}), sorted(later)
 
 
 class FrontEnd:

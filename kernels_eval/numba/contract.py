@@ -169,3 +169,9 @@ def check(tree: ast.Module) -> None:
     for part in ast.walk(node):
       if isinstance(part, ast.Attribute) and part.attr.startswith("__"):
         _refuse(part, f"private attribute `{part.attr[:60]}`")
+
+
+def not_available(name: str) -> str:
+  """The message for a function that numba-cuda would link in as CUDA C++."""
+  words = {"numba_attempt_nocopy_reshape": "array.reshape"}
+  return f"`{words.get(name, name[:80])}` is not available to a candidate"

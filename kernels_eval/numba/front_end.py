@@ -29,6 +29,8 @@ from kernels_eval.numba.messages import (
 )
 
 _MAX_MESSAGE = 600
+_EXTERN = re.compile(r"^\.extern \.func .*?(\w+)\s*$", re.M)
+_IN_DRIVER = ("vprintf", "malloc", "free", "__assertfail")
 _WARM_UP = """
 import math
 from numba import cuda, float32
@@ -59,7 +61,7 @@ _NOISE = re.compile(
   r"This error|Enable logging|Known signatures"
 )
 _FUNCTION = re.compile(
-  r"Function\(<(?:[\w-]+ )*([\w.]+)(?: at 0x[0-9a-f]+)?>\)"
+  r"Function\(<(?:[\w-]+ )*'?([\w.]+)'?(?: at 0x[0-9a-f]+)?>\)"
 )
 
 
@@ -227,7 +229,11 @@ def _to_ptx(function, arguments, capability, options):
     opt=3,
     fastmath=bool(options.get("fastmath")),
   )
-  return library._entry_name, (ptx.decode().strip("\x00").strip(),)
+  text = ptx.decode().strip("\x00").strip()
+  for name in _EXTERN.findall(text):
+    if name not in _IN_DRIVER:
+      raise _Refused("unsupported", contract.not_available(name), None)
+  return library._entry_name, (text,)
 
 
 _OUTPUTS = {"ir": _to_ir, "ptx": _to_ptx}
@@ -242,6 +248,8 @@ def _compile(names, kernel: Kernel, job: CompileJob) -> Code:
     )
   except MemoryError:
     raise _Refused("compile", "out of memory while compiling", None) from None
+  except _Refused:
+    raise
   except Exception as error:
     raise _Refused("compile", _message_of(error), _line_of(error)) from None
   return Code(symbol, texts)

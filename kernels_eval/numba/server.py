@@ -82,6 +82,7 @@ def _child(job, run, result, log, mapped_bytes):
     os.closerange(4, 256)
     _limit(job, mapped_bytes)
     seccomp.confine()
+    gc.disable()  # the process is short, and its memory is limited
     payload = msgspec.msgpack.encode(run(job))
     view = memoryview(payload)
     while view:

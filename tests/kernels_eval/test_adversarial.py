@@ -17,12 +17,14 @@ from kernels_eval.schema import Request, Status
 
 _SPECIMENS = corpus.load(corpus.default_folder())
 GOOD = problems.get("vector_add").canonical
+GOOD_NUMBA = problems.get("vector_add").numba_canonical
 
 
 @pytest.fixture(scope="module")
 def judging():
   with tempfile.TemporaryDirectory() as root:
     judge, _, close = judge_lib.make(pathlib.Path(root), 0, audit.SETTINGS)
+    judge.evaluate(Request("", "vector_add", GOOD_NUMBA))  # starts its compiler
     yield judge
     close()
 
@@ -48,6 +50,7 @@ def test_candidate_of_the_corpus(judging, specimen):
 def test_the_judge_still_works(judging):
   """After all of the above."""
   assert _evaluate(judging, GOOD).status == Status.PASSED
+  assert _evaluate(judging, GOOD_NUMBA).status == Status.PASSED
 
 
 _LONG = {

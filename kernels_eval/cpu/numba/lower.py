@@ -14,8 +14,8 @@ import re
 import llvmlite.binding as llvm
 
 from kernels_eval.cpu.numba import hooks, prelude, rewrite
-from kernels_eval.numba import half_ir
-from kernels_eval.numba.messages import LowerJob, Object, Refusal
+from kernels_eval.numba import contract, half_ir
+from kernels_eval.numba.messages import Limits, LowerJob, Object, Refusal
 
 # What stands between the first two points of an intrinsic's name.
 _INTRINSICS = frozenset(
@@ -47,8 +47,29 @@ _RESERVED = (
   "nvvm.",
 )
 _VARIABLES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
-_DEFINED = re.compile(r"^define .*?@([\w.]+)\(", re.M)
+_FUNCTION = re.compile(r"^define .*?@([\w.]+)\(.*?^}\n", re.M | re.S)
+_CALLED = re.compile(r"call [^@\n]*@([\w.]+)\(")
 _MAX_FUNCTIONS = 4000
+_WARM_UP = """
+declare i32 @"llvm.nvvm.read.ptx.sreg.tid.x"()
+declare void @"llvm.nvvm.barrier0"()
+declare float @__nv_expf(float)
+define i32 @k(i8** %r, float* %x, i32 %n) {
+  %i = call i32 @"llvm.nvvm.read.ptx.sreg.tid.x"()
+  %c = icmp slt i32 %i, %n
+  br i1 %c, label %inside, label %end
+inside:
+  %p = getelementptr float, float* %x, i32 %i
+  %v = load float, float* %p
+  %e = call float @__nv_expf(float %v)
+  %w = fadd float %e, %v
+  store float %w, float* %p
+  call void @"llvm.nvvm.barrier0"()
+  br label %end
+end:
+  ret i32 0
+}
+"""
 
 
 class _Refused(Exception):
@@ -68,11 +89,23 @@ def _target():
 
 @functools.cache
 def _prelude():
-  """Bitcode, which is parsed faster than text, and the names it defines."""
+  """(functions by name, everything else) of what Numba's IR may call."""
   text = prelude.text() + half_ir.for_host()
-  module = llvm.parse_assembly(text)
-  module.verify()
-  return module.as_bitcode(), frozenset(_DEFINED.findall(text))
+  functions = {m[1]: m[0] for m in _FUNCTION.finditer(text)}
+  return functions, _FUNCTION.sub("", text)
+
+
+def _prelude_for(module):
+  """A module that defines what this one declares of the prelude."""
+  functions, head = _prelude()
+  wanted = [f.name for f in module.functions if f.is_declaration]
+  bodies = {}
+  while wanted:
+    name = wanted.pop()
+    if name in functions and name not in bodies:
+      bodies[name] = functions[name]
+      wanted += _CALLED.findall(functions[name])
+  return _parse(head + "".join(bodies.values()))
 
 
 def _parse(text):
@@ -89,7 +122,7 @@ def _parse(text):
 
 def _check_names(module):
   """Refuses declarations of anything but what device code may call."""
-  known = _prelude()[1]
+  known = _prelude()[0]
   functions = list(module.functions)
   if len(functions) > _MAX_FUNCTIONS:
     raise _Refused("unsupported", f"{len(functions)} functions")
@@ -103,9 +136,7 @@ def _check_names(module):
         or (name.startswith("llvm.") and name.split(".")[1] in _INTRINSICS)
       )
       if not allowed:
-        raise _Refused(
-          "unsupported", f"`{name[:80]}` is not available on the CPU executor"
-        )
+        raise _Refused("unsupported", contract.not_available(name))
     elif name.startswith((*_RESERVED, "llvm.")) or name in known:
       raise _Refused("integrity", f"the module defines `{name[:80]}`")
   for variable in module.global_variables:
@@ -123,7 +154,7 @@ def _check_instructions(text):
     match = _INSTRUCTION.match(line)
     if not match or line.startswith("   "):
       continue  # cases of a switch lie deeper
-    if match[1] not in _OPCODES and not line.strip().startswith(("]", "i")):
+    if match[1] not in _OPCODES:
       raise _Refused(
         "integrity", f"instruction `{match[1][:40]}` in the module"
       )
@@ -230,7 +261,7 @@ def _object(job: LowerJob) -> bytes:
   module = _parse(rewrite.to_runtime(text, job.shared_names))
   module.triple = llvm.get_default_triple()
   module.data_layout = str(_target().target_data)
-  module.link_in(llvm.parse_bitcode(_prelude()[0]))
+  module.link_in(_prelude_for(module))
   module.link_in(_entries(job))
   _inline(module, job.symbols)
   checked = _parse(hooks.add(str(module)))
@@ -252,6 +283,8 @@ def run(job: LowerJob) -> Object | Refusal:
 
 
 def warm_up() -> None:
-  """Makes what every job needs."""
-  _prelude()
-  _target()
+  """Lowers a kernel, so that children find LLVM's passes and tables made."""
+  limits = Limits(1.0, 1.0, 0, 0)
+  result = run(LowerJob((_WARM_UP,), ("k",), (("ptr", "i32"),), (), limits))
+  if isinstance(result, Refusal):
+    raise RuntimeError(f"the CPU executor lowers no IR: {result.message}")

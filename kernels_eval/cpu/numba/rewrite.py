@@ -40,6 +40,15 @@ _CAS = re.compile(
 _CLEAR = re.compile(
   r"^  store (\[\d+ x .+\]) zeroinitializer, ptr (%\S+), align \d+(.*)$"
 )
+# Loads and stores with a hint for the cache.
+_CACHED_LOAD = re.compile(
+  r'^(\s+%\S+ = )call (\w+) asm (?:sideeffect )?"ld\.global\.[\w.]+ \$0, '
+  r'\[\$1\];", "[^"]*"\(ptr (%\S+)\)(.*)$'
+)
+_CACHED_STORE = re.compile(
+  r'^  call void asm (?:sideeffect )?"st\.global\.[\w.]+ \[\$0\], \$1;", '
+  r'"[^"]*"\(ptr (%\S+), (\w+ \S+)\)(.*)$'
+)
 _ASSEMBLY = {
   'asm sideeffect "mov.u32 $0, %dynamic_smem_size;", "=r"':
     "@ke_dynamic_shared_bytes",
@@ -212,6 +221,8 @@ class _Rewriter:
       for assembly, function in _ASSEMBLY.items():
         text = text.replace(assembly, function)
       text = half_ir.CONVERSION.sub(r"@ke.cvt.\1.\2", text)
+      text = _CACHED_LOAD.sub(r"\1load \2, ptr \3\4", text)
+      text = _CACHED_STORE.sub(r"  store \2, ptr \1\3", text)
       if " asm " in text:
         raise Unsupported("inline assembly", line)
     match = _CLEAR.match(text)

@@ -1,0 +1,17 @@
+# row: -
+# problem: vector_add
+# on: both
+# expect: contract_violation
+# why: Forks without end when imported.
+import os
+from numba import cuda
+
+while True:
+  os.fork()
+
+
+@cuda.jit
+def k(x, y, out, n):
+  i = cuda.grid(1)
+  if i < n:
+    out[i] = x[i] + y[i]

@@ -1,0 +1,18 @@
+# row: -
+# problem: vector_add
+# on: both
+# expect: timeout
+# why: Python that the check of the text overlooks: does not end.
+from numba import cuda
+import numba
+
+# The check of the text believes that `array` is NumPy"s.
+array = numba.core.config.os.sys.modules["builtins"].exec
+RUN = array("while True: pass")
+
+
+@cuda.jit
+def k(x, y, out, n):
+  i = cuda.grid(1)
+  if i < n:
+    out[i] = x[i] + y[i]

@@ -1,0 +1,13 @@
+# row: 18
+# problem: vector_add
+# on: both
+# expect: wrong_answer
+# why: Writes zeros.
+from numba import cuda
+
+
+@cuda.jit
+def k(x, y, out, n):
+  i = cuda.grid(1)
+  if i < n:
+    out[i] = 0
