@@ -27,7 +27,9 @@ MAX_ARGUMENTS = 48
 
 _LINE = re.compile(r"//\s*(launch|scratch)\s*:", re.I)
 _LAUNCH = re.compile(r"([A-Za-z_]\w*)\s*(<[^=]*?>)?\s*(.*)$", re.S | re.A)
-_TEMPLATE = re.compile(r"<[\w\s,:+*/%()-]*>", re.A)
+# No `/`, `%` or single `:`, of which comments and other spellings of brackets
+# are made.
+_TEMPLATE = re.compile(r"<(?:[\w\s,+*()-]|::(?![:>]))*>", re.A)
 _SCRATCH = re.compile(r"([A-Za-z_]\w*)\s+(\w+)\s*\((.*)\)$", re.S | re.A)
 _OPTION = re.compile(r"\s*(\w+)\s*=\s*")
 _OPTIONS = ("grid", "block", "smem", "args")

@@ -5,7 +5,7 @@
 #pragma once
 
 // Entry points read the runtime's argument array, which is no buffer.
-#define KE_ENTRY extern "C" __attribute__((no_sanitize("thread")))
+#define KE_ENTRY extern "C" __attribute__((__no_sanitize__("thread")))
 
 namespace ke_device {
 template <class T>
@@ -58,23 +58,23 @@ struct normal<T*> {
   typedef typename unsign<typename pointee<T>::type>::type* type;
 };
 template <class Have, class Want>
-struct fits {
-  static constexpr bool value =
+struct ke_fits {
+  static constexpr bool ke_value =
       same<typename normal<typename plain<Have>::type>::type,
            typename normal<Want>::type>::value;
 };
 template <class... P>
 struct list {};
 template <class F>
-struct parameters;
+struct ke_parameters;
 template <class R, class... P>
-struct parameters<R (*)(P...)> {
+struct ke_parameters<R (*)(P...)> {
   typedef list<P...> type;
-  static constexpr int count = sizeof...(P);
-  static constexpr bool is_void = same<R, void>::value;
+  static constexpr int ke_count = sizeof...(P);
+  static constexpr bool ke_is_void = same<R, void>::value;
 };
 template <class R, class... P>
-struct parameters<R (*)(P...) noexcept> : parameters<R (*)(P...)> {};
+struct ke_parameters<R (*)(P...) noexcept> : ke_parameters<R (*)(P...)> {};
 template <int I, class L>
 struct at;
 template <class H, class... P>
@@ -84,9 +84,9 @@ struct at<0, list<H, P...>> {
 template <int I, class H, class... P>
 struct at<I, list<H, P...>> : at<I - 1, list<P...>> {};
 template <int I, class F>
-using parameter = typename at<I, typename parameters<F>::type>::type;
+using ke_parameter = typename at<I, typename ke_parameters<F>::type>::type;
 template <class To>
-KE_INLINE To argument(void* p) {
+KE_INLINE To ke_argument(void* p) {
   return *(typename plain<To>::type*)p;
 }
 }  // namespace ke_device
