@@ -311,12 +311,10 @@ def test_row_43_bytes_that_are_no_text(pool):
 @pytest.mark.parametrize("name", ["trap", "null_call", "stack", "wild_write"])
 def test_rows_44_and_45_a_crash_is_reported_at_once(pool, name):
   pool.evaluate([Request("", "vector_add", GOOD)])
-  started = time.monotonic()
   text = f"// at once\n{_BAD[name]}"
   (answer,) = pool.evaluate([Request("", "vector_add", text)])
   assert answer.status == Status.RUNTIME_ERROR
   assert answer.run_ms < 1000
-  assert time.monotonic() - started < 2  # compiled within it
 
 
 # ---- texts that are none
