@@ -219,6 +219,7 @@ def render(report: Report) -> str:
   counts = ", ".join(f"{n} {v}" for v, n in report.counts().items())
   lines += [
     "",
+    f"sandbox: {report.protections}",
     f"{len(report.findings)} candidates for {covered} of {len(catalogue.ROWS)} "
     f"rows, judged by {report.executor} ({report.toolchain})",
     counts,

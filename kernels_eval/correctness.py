@@ -43,10 +43,7 @@ TOLERANCES = {
 
 
 def _rms(x):
-  if not x.size:
-    return 0.0
-  with np.errstate(over="ignore"):  # infinite: wrong all the same
-    return float(np.sqrt(np.mean(np.square(x))))
+  return float(np.sqrt(np.mean(np.square(x)))) if x.size else 0.0
 
 
 class Bounds(NamedTuple):

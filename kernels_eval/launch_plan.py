@@ -41,7 +41,9 @@ _LIKE_A_DTYPE = re.compile(
 _LAUNCH = re.compile(
   r"((?:[A-Za-z_]\w*::)*[A-Za-z_]\w*)\s*(<[^=]*?>)?\s*(.*)$", re.S | re.A
 )
-_TEMPLATE = re.compile(r"<[\w\s,:+*/%()-]*>", re.A)
+# No `/`, `%` or single `:`, of which comments and other spellings of brackets
+# are made.
+_TEMPLATE = re.compile(r"<(?:[\w\s,+*()-]|::(?![:>]))*>", re.A)
 _SCRATCH = re.compile(r"([A-Za-z_]\w*)\s+(\w+)\s*\((.*)\)$", re.S | re.A)
 _OPTION = re.compile(r"\s*(\w+)\s*=\s*")
 _OPTIONS = ("grid", "block", "smem", "args")

@@ -3,8 +3,8 @@
 `__device__` is an empty word for g++, so that it would compile a kernel that
 calls a helper without it, or that reads a table of the host. A device compiler
 refuses both. What has no `__device__` and has a name that occurs in device code
-is marked as deprecated, and g++ then says whether it is really that which is
-used, and where.
+is marked as deprecated (`KE_MARK`), and g++ then says whether it is really that
+which is used, and where.
 """
 
 import re
@@ -20,14 +20,24 @@ _WARNING = re.compile(
 
 
 def marks(
-  declarations: list[Declaration], tokens: list[source.Token]
+  declarations: list[Declaration],
+  tokens: list[source.Token],
+  macro_words: set[str],
+  has_pasted_names: bool,
 ) -> list[tuple[int, str]]:
-  """(token index, text to put in front of it) for what is to be marked."""
-  device = [d for d in declarations if d.kind == "function" and d.is_device]
-  used = {
+  """(token index, text to put in front of it) for what is to be marked.
+
+  Args:
+    declarations: of the text.
+    tokens: that the declarations point into.
+    macro_words: names in macros, which device code may use through them.
+    has_pasted_names: whether macros put names together: any may be used.
+  """
+  device = [d for d in declarations if d.is_device]
+  used = macro_words | {
     t.text for d in device for t in tokens[d.first : d.end] if t.kind == "name"
   }
-  called = {
+  called = macro_words | {
     tokens[i].text
     for d in device
     for i in range(d.first + 1, d.end - 1)
@@ -39,15 +49,16 @@ def marks(
   for d in declarations:
     what = None
     if "__global__" in d.words:
-      what = "KERNEL" if d.names and d.names[0] in called else None
+      is_called = has_pasted_names or called.intersection(d.names[:1])
+      what = "KERNEL" if d.names and is_called else None
     # A constexpr function may be used where its value is a constant.
     elif not d.is_device and not (
       d.kind == "function" and "constexpr" in d.words
     ):
-      what = "HOST" if used.intersection(d.names) else None
+      is_used = has_pasted_names or used.intersection(d.names)
+      what = "HOST" if d.names and is_used else None
     if what:
-      mark = f'[[deprecated("KE_{what} {d.names[0]}")]] '
-      places.append((d.first, mark))
+      places.append((d.first, f'KE_MARK("KE_{what} {d.names[0]}") '))
   return places
 
 

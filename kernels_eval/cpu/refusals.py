@@ -77,6 +77,12 @@ _KEYWORDS = frozenset(
   template this throw true try typedef typename union unsigned using virtual
   void volatile while __shared__ __global__ defined""".split()
 )
+# Not to be defined: keywords, and what the executor's own macros expand to.
+_OF_THE_LANGUAGE = re.compile(
+  "|".join(sorted(_KEYWORDS))
+  + "|__deprecated__|__always_inline__|__no_sanitize__"
+  "|__has_trivial_constructor"
+)
 # GNU attributes that change nothing, or have another name in CUDA.
 _HARMLESS_ATTRIBUTE = re.compile(
   r"__attribute__ \( \( (?:(?:__)?(?:unused|always_inline|noinline|pure|const"
@@ -110,11 +116,13 @@ class Macros:
     self.shared: dict[str, str] = {}  # for `__shared__`, with their text
     self.device: set[str] = set()  # hold `__device__` or its kind
     self.kernel: set[str] = set()  # hold `__global__`
+    self.words: set[str] = set()  # every name in what they stand for
+    self.pastes = False  # they make names that no one can read here
 
 
 _EXECUTOR_NAMES = _executor_names()
 _RESERVED = re.compile(
-  r"(?:__tsan_|__asan_|__ubsan_|__wrap_|ke_(?:launch|function|type|record|home|extern)_"
+  r"(?:__tsan_|__asan_|__ubsan_|__wrap_|ke_(?:launch|function|type|record|home|extern)_|ke_arguments$"
   r"|KE_|ke_device$|ke_execute$)"
 )
 
@@ -207,9 +215,11 @@ def directive(text: str, line: int, macros: Macros) -> str | None:
   for token in tokens:
     if token.kind == "name" and token.text not in ("define", "undef"):
       check_name(token.text, line)
+      macros.words.add(token.text)
+  macros.pastes = macros.pastes or "##" in bare.replace(" ", "")
   if name in ("define", "undef"):
     macro = _DEFINE.match(rest)
-    if macro and macro.group(1) in _KEYWORDS:
+    if macro and _OF_THE_LANGUAGE.fullmatch(macro.group(1)):
       raise CandidateError(
         Status.CONTRACT_VIOLATION,
         f"a macro named `{macro.group(1)}` changes the language",

@@ -138,6 +138,8 @@ class Toolchain:
     return [
       self.linker,
       "-shared",
+      # A variable of the text called `times` is not the C library's function.
+      "-Bsymbolic",
       "-z",
       "defs",
       "-z",

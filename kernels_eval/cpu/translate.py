@@ -205,7 +205,7 @@ def _rewrite_shared(tokens, i, aliases, scopes, lines, edits, of_file):
     edits.append((tokens[k], f"ke_type_{name}"))
     after.append(f"KE_SHARED({name}, {line});")
     if scopes.stack:
-      after.append(f"ke_enter_shared(&ke_record_{name});")
+      after.append(f"::ke_enter_shared(&ke_record_{name});")
     else:
       of_file.append(name)
   edits.append((tokens[end], "; " + " ".join(after)))
@@ -228,7 +228,7 @@ class Unit(NamedTuple):
 
   text: str
   shared_of_file: tuple[str, ...]  # shared variables outside of functions
-  device_lines: tuple[tuple[int, int], ...]  # for host_code.check
+  device_lines: tuple[tuple[int, int], ...]  # of code, for host_code.check
 
 
 def translate_source(program: str) -> Unit:
@@ -285,7 +285,7 @@ def translate_source(program: str) -> Unit:
     for d in declarations.read(plain, macros.device)
   ]
   for index, mark in [
-    *host_code.marks(found, plain),
+    *host_code.marks(found, plain, macros.words, macros.pastes),
     *inlining.marks(found, plain),
   ]:
     start = plain[index].start
@@ -293,7 +293,7 @@ def translate_source(program: str) -> Unit:
   device_lines = tuple(
     (lines.at(plain[d.start].start), lines.at(plain[d.end - 1].start))
     for d in found
-    if d.kind == "function" and d.is_device
+    if d.is_device
   )
   return Unit(_edited(program, edits), tuple(shared_of_file), device_lines)
 
@@ -311,20 +311,24 @@ def parameter_type(name: str, problem: spec.Problem, scratch) -> str:
 def _entry(index, launch, types, shared_of_file) -> str:
   function = f"{launch.kernel}{launch.template}"
   f = f"ke_function_{index}"
+  parameters = [f"ke_device::ke_parameter<{i}, {f}>" for i in range(len(types))]
   checks = "".join(
-    f"static_assert(ke_device::fits<ke_device::parameter<{i}, {f}>, {t}>"
-    f'::value, "KE_TYPE {index} {i}");'
-    for i, t in enumerate(types)
+    f"static_assert(ke_device::ke_fits<{parameter}, {t}>::ke_value, "
+    f'"KE_TYPE {index} {i}");'
+    for i, (parameter, t) in enumerate(zip(parameters, types, strict=True))
   )
   values = ", ".join(
-    f"ke_device::argument<ke_device::parameter<{i}, {f}>>(ke_arguments[{i}])"
-    for i in range(len(types))
+    f"ke_device::ke_argument<{parameter}>(ke_arguments[{i}])"
+    for i, parameter in enumerate(parameters)
   )
-  enter = "".join(f"ke_enter_shared(&ke_record_{v}); " for v in shared_of_file)
+  enter = "".join(
+    f"::ke_enter_shared(&ke_record_{v}); " for v in shared_of_file
+  )
   return (
     f"typedef decltype(&{function}) {f};\n"
-    f'static_assert(ke_device::parameters<{f}>::is_void, "KE_VOID {index}");\n'
-    f"static_assert(ke_device::parameters<{f}>::count == {len(types)}, "
+    f"static_assert(ke_device::ke_parameters<{f}>::ke_is_void, "
+    f'"KE_VOID {index}");\n'
+    f"static_assert(ke_device::ke_parameters<{f}>::ke_count == {len(types)}, "
     f'"KE_COUNT {index}");\n'
     f"{checks}\n"
     f"KE_ENTRY void ke_launch_{index}(void** ke_arguments) "

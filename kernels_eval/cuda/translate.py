@@ -50,18 +50,19 @@ def name_expression(launch) -> str:
 
 def _checks(index, launch, types):
   f = f"ke_function_{index}"
-  text = (
-    f"typedef decltype(&{name_expression(launch)}) {f};\n"
-    f'static_assert(ke_device::parameters<{f}>::is_void, "KE_VOID {index}");\n'
-    f"static_assert(ke_device::parameters<{f}>::count == {len(types)}, "
-    f'"KE_COUNT {index}");\n'
-  )
+  of_f = f"ke_device::ke_parameters<{f}>"
+  lines = [
+    f"typedef decltype(&{name_expression(launch)}) {f};",
+    f'static_assert({of_f}::ke_is_void, "KE_VOID {index}");',
+    f'static_assert({of_f}::ke_count == {len(types)}, "KE_COUNT {index}");',
+  ]
   for i, t in enumerate(types):
-    text += (
-      f"static_assert(ke_device::fits<ke_device::parameter<{i}, {f}>, {t}>"
-      f'::value, "KE_TYPE {index} {i}");\n'
+    parameter = f"ke_device::ke_parameter<{i}, {f}>"
+    lines.append(
+      f"static_assert(ke_device::ke_fits<{parameter}, {t}>::ke_value, "
+      f'"KE_TYPE {index} {i}");'
     )
-  return text
+  return "\n".join(lines) + "\n"
 
 
 def translate_unit(candidate: Candidate, problem: spec.Problem) -> str:

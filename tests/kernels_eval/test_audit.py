@@ -252,6 +252,13 @@ def test_bad_corpora(folder, change, words):
   assert done.stdout == ""
 
 
+def test_bad_numbers_of_workers(folder):
+  for workers, words in (("0", "at least 1"), ("many", "invalid int value")):
+    done = _audit(folder, f"--workers={workers}")
+    assert done.returncode == 2
+    assert words in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_no_corpus_beside_an_installed_package(tmp_path, monkeypatch):
   monkeypatch.setattr(corpus, "__file__", str(tmp_path / "a" / "corpus.py"))
   with pytest.raises(corpus.CorpusError, match="installed without its tests"):

@@ -8,6 +8,7 @@ catalogue.
 import functools
 
 import hypothesis
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from kernels_eval import correctness, dtypes, problems
 from kernels_eval import judge as judge_lib
 from kernels_eval.cpu.executor import RunResult
-from kernels_eval.schema import Status
+from kernels_eval.schema import Mismatch, Status
 
 _NOT_FINITE = (np.nan, np.inf, -np.inf)
 
@@ -225,3 +226,39 @@ def test_a_drift_of_all_elements_is_wrong():
   assert (np.abs(got - expected) <= 1e-4 * np.abs(expected) + 2e-5).all()
   assert _compare(got, expected) is not None
   assert _compare((expected * (1 + 1e-5)).astype(np.float32), expected) is None
+
+
+def _to_tensor_float(values):
+  """Rounded to the 11 bits of a factor in a tensor core."""
+  bits = values.astype(np.float32).view(np.uint32)
+  return ((bits + 0x1000) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+@each_problem
+def test_inputs_with_fewer_bits_give_no_right_answer(problem):
+  """Row 23, for every problem whose outputs are not places or counts."""
+  floats = [t.name for t in problem.inputs if t.dtype == "float32"]
+  if not floats or not dtypes.DTYPES[problem.outputs[0].dtype].is_float:
+    return
+  prepared = _prepared(problem.name)
+  result = _right_result(prepared)
+  for k, (case, arrays, _, _) in enumerate(prepared.cases):
+    rounded = arrays | {n: _to_tensor_float(arrays[n]) for n in floats}
+    answer = problem.expected(case, rounded)
+    for t in problem.outputs:
+      result.outputs[k][t.name] = dtypes.DTYPES[t.dtype].encode(answer[t.name])
+  assert _verdict(prepared, result)["status"] == Status.WRONG_ANSWER
+
+
+@hypothesis.given(
+  st.sampled_from(sorted(dtypes.DTYPES)), st.binary(min_size=64, max_size=64)
+)
+@hypothesis.settings(max_examples=300, deadline=None)
+def test_any_bytes_can_be_compared_and_sent(dtype, raw):
+  """Nothing that a kernel leaves in its output stops a judge, or warns."""
+  got = np.frombuffer(raw, dtypes.DTYPES[dtype].storage).copy()
+  mismatch = _compare(got, np.linspace(-2, 2, got.size), dtype)
+  sent = msgspec.msgpack.decode(
+    msgspec.msgpack.encode(mismatch), type=Mismatch | None
+  )
+  assert repr(sent) == repr(mismatch)  # NaN is not equal to itself

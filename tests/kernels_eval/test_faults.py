@@ -202,16 +202,18 @@ def _check(tmp_path, **environment):
   )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cache", ["nowhere", "file/below"])
 def test_row_25_no_home_folder(tmp_path, cache):
   """Nothing can be kept, so the executor is built for this process alone."""
   (tmp_path / "file").write_text("")
   # Not even root can make a folder in /proc, or below a file.
   home = "/proc/nonexistent" if cache == "nowhere" else str(tmp_path / cache)
-  done = _check(tmp_path, HOME=home, XDG_CACHE_HOME="")
+  temporary = tmp_path / "tmp"
+  temporary.mkdir()
+  done = _check(tmp_path, HOME=home, XDG_CACHE_HOME="", TMPDIR=str(temporary))
   assert done.returncode == 0, done.stderr
   assert "passed" in done.stdout
+  assert machine.files(temporary) == []
 
 
 def test_row_26_a_judge_without_memory_blames_nobody(check, monkeypatch):
@@ -309,12 +311,10 @@ def test_row_43_bytes_that_are_no_text(pool):
 @pytest.mark.parametrize("name", ["trap", "null_call", "stack", "wild_write"])
 def test_rows_44_and_45_a_crash_is_reported_at_once(pool, name):
   pool.evaluate([Request("", "vector_add", GOOD)])
-  started = time.monotonic()
   text = f"// at once\n{_BAD[name]}"
   (answer,) = pool.evaluate([Request("", "vector_add", text)])
   assert answer.status == Status.RUNTIME_ERROR
   assert answer.run_ms < 1000
-  assert time.monotonic() - started < 2  # compiled within it
 
 
 # ---- texts that are none

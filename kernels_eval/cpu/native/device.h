@@ -31,7 +31,10 @@
 // Functions here are inlined even without optimisation: the instrumentation
 // overlooks objects in memory that are handed to a call, and the address of a
 // finding has to lead to the candidate's line.
-#define KE_ALWAYS_INLINE __attribute__((always_inline))
+// What these macros expand to in a candidate's text has names that a candidate
+// cannot define (refusals.py), or it would change what they mean.
+#define KE_ALWAYS_INLINE __attribute__((__always_inline__))
+#define KE_MARK(text) __attribute__((__deprecated__(text)))  // host_code.py
 #define KE_INLINE static inline KE_ALWAYS_INLINE
 
 typedef unsigned char uint8_t;
@@ -113,30 +116,30 @@ struct ke_shared_record {
 extern "C" void ke_enter_shared(ke_shared_record* record);
 namespace ke_device {
 template <class T>
-struct element {
-  typedef T type;
+struct ke_element {
+  typedef T ke_item;
 };
 template <class T, size_t N>
-struct element<T[N]> {
-  typedef typename element<T>::type type;
+struct ke_element<T[N]> {
+  typedef typename ke_element<T>::ke_item ke_item;
 };
 }  // namespace ke_device
-#define KE_SHARED(name, line)                                        \
-  static_assert(__has_trivial_constructor(ke_type_##name),           \
-                "a __shared__ variable cannot have an initializer"); \
-  static struct {                                                    \
-    alignas(16) char before[64];                                     \
-    ke_type_##name v;                                                \
-    char after[64];                                                  \
-  } ke_home_##name;                                                  \
-  static ke_type_##name& name = ke_home_##name.v;                    \
-  static ke_shared_record ke_record_##name = {                       \
-      #name,                                                         \
-      sizeof(ke_type_##name),                                        \
-      sizeof(typename ke_device::element<ke_type_##name>::type),     \
-      line,                                                          \
-      (void*)&ke_home_##name.v,                                      \
-      0,                                                             \
+#define KE_SHARED(name, line)                                              \
+  static_assert(__has_trivial_constructor(ke_type_##name),                 \
+                "a __shared__ variable cannot have an initializer");       \
+  static struct {                                                          \
+    alignas(16) char ke_before[64];                                        \
+    ke_type_##name ke_variable;                                            \
+    char ke_after[64];                                                     \
+  } ke_home_##name;                                                        \
+  static ke_type_##name& name = ke_home_##name.ke_variable;                \
+  static ke_shared_record ke_record_##name = {                             \
+      #name,                                                               \
+      sizeof(ke_type_##name),                                              \
+      sizeof(typename ke_device::ke_element<ke_type_##name>::ke_item),     \
+      line,                                                                \
+      (void*)&ke_home_##name.ke_variable,                                  \
+      0,                                                                   \
       nullptr}
 // `extern __shared__ float s[];` becomes a reference to the runtime's array.
 // The declaration stays under another name: two that differ are an error in
@@ -159,5 +162,6 @@ extern "C" char ke_dynamic_arena[] __attribute__((aligned(1024)));
 // Device code on the CPU has no inline assembly, and a candidate may not take
 // itself out of the checks.
 #pragma GCC poison asm __asm __asm__ __attribute__ __attribute gnu __gnu__
+#pragma GCC poison _Pragma
 
 #endif

@@ -55,23 +55,23 @@ struct normal<T*> {
   typedef typename unsign<typename pointee<T>::type>::type* type;
 };
 template <class Have, class Want>
-struct fits {
-  static constexpr bool value =
+struct ke_fits {
+  static constexpr bool ke_value =
       same<typename normal<typename plain<Have>::type>::type,
            typename normal<Want>::type>::value;
 };
 template <class... P>
 struct list {};
 template <class F>
-struct parameters;
+struct ke_parameters;
 template <class R, class... P>
-struct parameters<R (*)(P...)> {
+struct ke_parameters<R (*)(P...)> {
   typedef list<P...> type;
-  static constexpr int count = sizeof...(P);
-  static constexpr bool is_void = same<R, void>::value;
+  static constexpr int ke_count = sizeof...(P);
+  static constexpr bool ke_is_void = same<R, void>::value;
 };
 template <class R, class... P>
-struct parameters<R (*)(P...) noexcept> : parameters<R (*)(P...)> {};
+struct ke_parameters<R (*)(P...) noexcept> : ke_parameters<R (*)(P...)> {};
 template <int I, class L>
 struct at;
 template <class H, class... P>
@@ -81,5 +81,5 @@ struct at<0, list<H, P...>> {
 template <int I, class H, class... P>
 struct at<I, list<H, P...>> : at<I - 1, list<P...>> {};
 template <int I, class F>
-using parameter = typename at<I, typename parameters<F>::type>::type;
+using ke_parameter = typename at<I, typename ke_parameters<F>::type>::type;
 }  // namespace ke_device
