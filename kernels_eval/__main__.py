@@ -105,7 +105,7 @@ def _check(arguments):
       (evaluation,) = pool.evaluate(
         [Request(arguments.file, problem.name, text)]
       )
-      if not arguments.json and not pool.num_evaluated:
+      if not arguments.json and pool.num_remembered:
         print("judged before; --no-cache judges again", file=sys.stderr)
   except client.HarnessError as error:
     raise BadRequest(f"infrastructure_error: {error}") from None
@@ -188,6 +188,8 @@ def _soak(arguments):
         lambda _: bar.update(),
         executor=arguments.executor,
       )
+    except corpus.CorpusError as error:
+      raise BadRequest(str(error)) from None
     except client.HarnessError as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
     record = msgspec.json.encode(result)

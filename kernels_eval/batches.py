@@ -28,7 +28,8 @@ class Judges:
     """Args: limits of an evaluation, and what remembers verdicts."""
     self._settings = settings
     self._cache = cache
-    self.num_evaluated = 0  # really compiled and run, cache hits not counted
+    self.num_evaluated = 0  # really compiled and run
+    self.num_remembered = 0  # answered from the cache
     self.num_restarts = 0
 
   def turn(
@@ -76,6 +77,7 @@ class Judges:
       key = self.make_key(request)
       known = self._cache.get(key)
       if known is not None:
+        self.num_remembered += 1
         yield index, _renamed(known, request)
       elif key in jobs:
         jobs[key].indices.append(index)

@@ -6,6 +6,7 @@ import pathlib
 import random
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -71,6 +72,11 @@ def test_commands_run(command, tmp_path):
   command = command.replace("python ", f"{shlex.quote(sys.executable)} ", 1)
   command = re.sub(r"--count=\d+", "--count=20", command)
   command = re.sub(r"--out=", f"--out={tmp_path}/", command)
+  corpus = tmp_path / "corpus"  # the whole of it has a test of its own
+  corpus.mkdir()
+  for name in ("zeros.cu", "fork.cu", "writes_far_away.cu"):
+    shutil.copy(ROOT / "tests" / "adversarial" / name, corpus)
+  command = re.sub(r" audit$", f" audit --corpus={corpus}", command)
   done = subprocess.run(
     ["bash", "-c", command],
     cwd=ROOT,

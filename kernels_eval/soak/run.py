@@ -177,7 +177,7 @@ def soak(
   seed: int,
   num_workers: int | None = None,
   on_result: Callable[[Evaluation], None] | None = None,
-  corpus: pathlib.Path | None = templates.CHECKOUT,
+  folder: pathlib.Path | None = templates.CHECKOUT,
   executor: str = "auto",
 ) -> Result:
   """Submits `count` candidates and compares what this process has.
@@ -187,11 +187,12 @@ def soak(
     seed: of the mix.
     num_workers: judges; None means one for each processor.
     on_result: called with every answer.
-    corpus: folder of further hostile candidates.
+    folder: of further hostile candidates.
     executor: where they run: one of `client.EXECUTORS`.
 
   Raises:
     client.HarnessError: this machine cannot judge.
+    corpus.CorpusError: a file of the folder has no proper header.
   """
   here = machine.describe()
   with belongings.adopting_orphans():
@@ -204,7 +205,7 @@ def soak(
     ) as pool:
       kind = "cpu" if pool.hello.executor.startswith("cpu") else "cuda"
       candidates = mix.draw(
-        count, seed, templates.load(kind, corpus), _slow_steps(pool)
+        count, seed, templates.load(kind, folder), _slow_steps(pool)
       )
       started = time.perf_counter()
       answers, memory = _submit(pool, candidates, on_result)

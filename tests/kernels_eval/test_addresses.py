@@ -40,6 +40,7 @@ def test_the_same_question_has_the_same_address():
     {"hello": msgspec.structs.replace(HELLO, executor="cuda")},
     {"hello": msgspec.structs.replace(HELLO, toolchain="g++ 13.1.0")},
     {"hello": msgspec.structs.replace(HELLO, protections="none")},
+    {"hello": msgspec.structs.replace(HELLO, is_timing=True)},
     {"settings": Settings(run_cpu_s=1.0)},
     {"settings": Settings(access_limit=1)},
     {"seed": 1},
