@@ -168,6 +168,8 @@ def _soak(arguments):
   least = len(mix.SHARES)
   if arguments.count < least:
     raise BadRequest(f"--count={arguments.count}; at least {least}")
+  if arguments.workers is not None and arguments.workers < 1:
+    raise BadRequest(f"--workers={arguments.workers}; at least 1")
   out = None
   if arguments.out is not None:
     try:

@@ -99,6 +99,18 @@ def test_every_part_of_a_problem_counts():
   assert addresses.problem_digest(same) == digests[-1]
 
 
+def test_all_of_a_table_counts():
+  tables = [np.zeros(5000), np.zeros(5000), np.zeros(5000, np.float32)]
+  tables[1][2500] = 1.0
+  digests = {
+    addresses.problem_digest(
+      dataclasses.replace(PROBLEM, reference=_closed_over(table))
+    )
+    for table in tables
+  }
+  assert len(digests) == 3
+
+
 def test_a_reference_that_calls_itself():
   def total(x):
     return x if np.ndim(x) == 0 else total(x[0])

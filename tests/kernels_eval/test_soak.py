@@ -298,6 +298,7 @@ def test_what_is_not_clean_is_said(soaked):
     (["--count=3"], "--count=3; at least 10"),
     (["--out=/nowhere/x.json"], "cannot write /nowhere/x.json"),
     (["--seed=x"], "--seed"),
+    (["--workers=0"], "--workers=0; at least 1"),
   ],
 )
 def test_bad_requests(arguments, words):
