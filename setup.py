@@ -26,8 +26,18 @@ BASE = [
 # What the GPU executor of the harness needs. The bindings' major version is the
 # toolkit's; nvidia-ml-py asks the driver for its state.
 _GPU = ["cuda-pathfinder>=1.3", "nvidia-ml-py>=12.560"]
-
 _CUDA13 = ["cuda-bindings>=13.0,<14", "nvidia-cuda-nvrtc>=13.0,<14", *_GPU]
+
+# Numba-CUDA candidates: a compiler, for which no GPU is needed. numba-cuda
+# 0.30 uses np.row_stack, which NumPy 2.5 has dropped. libNVVM must not be newer
+# than the driver that takes its PTX: one minor version for both.
+_NUMBA = [
+  "llvmlite>=0.45",
+  "numba-cuda>=0.30.4,<0.31",
+  "cuda-bindings>=13.0,<13.1",
+  "nvidia-nvvm>=13.0,<13.1",
+  "numpy>=2.0,<2.5",
+]
 
 EXTRAS = {
   "cuda12": [
@@ -37,12 +47,15 @@ EXTRAS = {
     *_GPU,
   ],
   "cuda13": ["jax[cuda13]>=0.10.2,<0.12", *_CUDA13],
+  "numba": _NUMBA,
   "test": [
     "beartype>=0.20",
     "hypothesis>=6.100",
     "pytest>=8.3",
     "ruff>=0.15",
+    "setuptools>=69",
     *_CUDA13,  # compiling for a GPU is tested without one
+    *_NUMBA,
   ],
 }
 
@@ -62,9 +75,10 @@ setup(
       "cuda/include/*.h",
       "problems/cuda/*.cu",
       "soak/kernels/*/*.cu",
+      "problems/numba/*.py",
     ],
-    "leap_jax": ["data/*", "templates/*.txt"],
-    "experiments": ["results/**/*.json"],
+    "leap_jax": ["data/tiny/*", "templates/*.txt"],
+    "experiments": ["results/**/*.json", "results/**/*.jsonl.gz"],
   },
   python_requires=">=3.11",
   install_requires=BASE,

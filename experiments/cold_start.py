@@ -16,7 +16,7 @@ from kernels_eval import client, mutations, problems
 from kernels_eval.schema import Request
 from leap_jax import feedback, prompts
 from leap_jax import problems as splits
-from leap_jax.types import Message
+from leap_jax.types import Message, StopReason
 
 
 def _attempt(canonical, right, rng):
@@ -82,7 +82,8 @@ def make_conversations(
       conversation.append(prompts.answer_message(text))
       if verdict.passed or t == num_turns - 1:
         break
-      conversation.append(prompts.feedback_message(feedback.render(verdict)))
+      told = feedback.render(verdict, StopReason.STOP)
+      conversation.append(prompts.feedback_message(told))
     conversations.append(conversation)
   return conversations
 

@@ -23,19 +23,21 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
   """
   host, stats = gathered.host, gathered.stats
   ok = host.ok
-  num_ok = max(int(ok.sum()), 1)
+  # Without a sample that counts there is no rate (NaN), not a rate of 0.
+  num_ok = ok.sum() if ok.any() else np.nan
   solved = (host.correct & host.executed).any(-1) & ok
   failed_first = ok & ~host.correct[..., 0]
   active = gathered.active[:, None] & failed_first
   in_active = max(int((gathered.active[:, None] & ok).sum()), 1)
-  verdicts = [t.evaluation for x in gathered.trajectories for t in x.turns]
-  submitted = max(len(verdicts), 1)
+  turns = [turn for x in gathered.trajectories for turn in x.turns]
+  submitted = max(len(turns), 1)
   counts = {name: 0 for name in _FAILURES.values()}
-  for verdict in verdicts:
-    if verdict.status in _FAILURES:
-      counts[_FAILURES[verdict.status]] += 1
-  passed = sum(v.passed for v in verdicts)
-  other = len(verdicts) - passed - sum(counts.values())
+  for turn in turns:
+    if turn.evaluation.status in _FAILURES:
+      counts[_FAILURES[turn.evaluation.status]] += 1
+  passed = sum(turn.correct for turn in turns)
+  # Among them a kernel that passes in an answer that was cut.
+  other = len(turns) - passed - sum(counts.values())
   values = {
     "rollout/acc_at_1": (host.correct[..., 0] & ok).sum() / num_ok,
     "rollout/acc_at_last": solved.sum() / num_ok,
@@ -46,7 +48,7 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
     "rollout/recovery_rate": (solved & active).sum() / active.sum()
     if active.any()
     else np.nan,
-    "rollout/turns_per_sample": host.executed.sum() / num_ok,
+    "rollout/turns_per_sample": (host.executed & ok[..., None]).sum() / num_ok,
     "rollout/spread_groups": gathered.has_spread.sum(),
     "rollout/refill_rounds": gathered.num_rounds,
     "rollout/refilled_groups": gathered.num_replaced,
@@ -62,9 +64,9 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
     "kernels/other_failure": other / submitted,
     "update/rows": batch.num_rows,
     "update/rows_dropped": batch.num_dropped,
+    "update/samples": batch.num_samples,
     "update/tokens": batch.num_tokens,
-    "update/padding": 1.0
-    - sum(_real_tokens(b) for b in batch.buckets) / max(batch.padded_tokens, 1),
+    "update/padding": 1.0 - batch.real_tokens / max(batch.padded_tokens, 1),
     "update/skipped": float(batch.is_empty),
     "seconds/sample": stats.sample_seconds,
     "seconds/harness": stats.harness_seconds,
@@ -82,8 +84,3 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
       "update/log_ratio_max": first["log_ratio_max"],
     }
   return values
-
-
-def _real_tokens(bucket):
-  """Tokens of rows, padding left out (id 0 is the padding)."""
-  return int((np.asarray(bucket.tokens) != 0).sum())

@@ -4,6 +4,7 @@ import dataclasses
 import time
 
 import jax
+import numpy as np
 
 from experiments import heldout, workdir
 from experiments.gathering import Gathered, gather
@@ -106,10 +107,8 @@ def train(
           run.workdir, f"iteration_{index:06d}", gathered.trajectories
         )
       if values["update/skipped"]:
-        run.say(
-          f"iteration {index}: no group has both successes and failures; the "
-          "update was skipped"
-        )
+        why = _why_skipped(gathered.host.ok)
+        run.say(f"iteration {index}: {why}; the update was skipped")
       bar.set_postfix(
         acc1=f"{values['rollout/acc_at_1']:.2f}",
         active=f"{values['rollout/activation']:.2f}",
@@ -120,6 +119,17 @@ def train(
       if progress.iterations % config.run.checkpoint_every == 0 or done:
         save(run, state, rollouts, progress)
   return state, rollouts
+
+
+def _why_skipped(ok: np.ndarray) -> str:
+  """What to say when nothing can be learned; `ok` [P, G] is False if lost."""
+  num_lost = int((~ok).sum())
+  if not num_lost:
+    return "no group has both successes and failures"
+  return (
+    f"the harness lost {num_lost} of {ok.size} samples, and among the others "
+    "no group has both successes and failures"
+  )
 
 
 def _count(progress: Progress, gathered: Gathered, values: dict) -> None:

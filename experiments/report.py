@@ -88,7 +88,7 @@ def table(result: dict[str, Any]) -> str:
     f"{run['iterations']} iterations; DCP gave debugging turns to "
     f"{100 * run['activation']:.0f} % of the groups",
     f"{run['harness_calls']} kernels submitted, {run['kernels_judged']} "
-    f"different ones compiled, run and judged; {run['tokens']} tokens sampled",
+    f"different ones judged; {run['tokens']} tokens sampled",
     f"seconds: {seconds}; {run['seconds_total']:.0f} in all",
   ]
   return "\n".join(lines)
@@ -125,16 +125,21 @@ def plot(run_folder: pathlib.Path, result: dict[str, Any]) -> pathlib.Path:
   left.plot(x, _smooth(acc, 5), color="C0", label="training, turn 1")
   left.plot(x, _smooth(last, 5), color="C1", label="training, last turn run")
   ends = [
-    (0, 100 * result["before"]["acc_at_1"]),
+    (0, result["before"]["acc_at_1"]),
     *(
-      (r["step"] - first_step + 1, 100 * r["eval/acc_at_1"])
+      (r["step"] - first_step + 1, r["eval/acc_at_1"])
       for r in records
       if "eval/acc_at_1" in r
     ),
-    (len(x), 100 * result["after"]["acc_at_1"]),
+    (len(x), result["after"]["acc_at_1"]),
   ]
+  ends = [(step, 100 * acc) for step, acc in ends if acc is not None]
   left.plot(
-    *zip(*ends, strict=True), "ko--", linewidth=1, label="held out, turn 1"
+    [step for step, _ in ends],
+    [acc for _, acc in ends],
+    "ko--",
+    linewidth=1,
+    label="held out, turn 1",
   )
   left.set(
     xlabel="iteration",

@@ -50,6 +50,8 @@ def _say(text: str) -> None:
 def _policy(config, run_folder, train_names, pool):
   """Sizes, parameters and tokenizer of the policy to start from, and the
   conversations of its warm start."""
+  import dataclasses
+
   import jax
 
   from experiments import cold_start
@@ -66,6 +68,7 @@ def _policy(config, run_folder, train_names, pool):
     if config.policy.source == "shipped":
       source = policy_io.SHIPPED
     model, params, vocabulary = policy_io.load(source)
+    model = dataclasses.replace(model, remat=config.policy.remat)
     return model, params, vocabulary, dataset
   path = run_folder / "tokenizer.json"
   if not path.exists():

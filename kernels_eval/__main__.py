@@ -1,9 +1,9 @@
 """Command line of the harness.
 
 python -m kernels_eval list
-python -m kernels_eval show PROBLEM
+python -m kernels_eval show PROBLEM [--solution] [--language=numba]
 python -m kernels_eval check FILE --problem NAME [--json] [--no-cache]
-python -m kernels_eval bench [--json]
+python -m kernels_eval bench [--language=numba] [--json]
 python -m kernels_eval timing [--json]
 python -m kernels_eval soak [--count=N] [--seed=S] [--json] [--out=FILE]
 python -m kernels_eval audit [--corpus=DIR] [--json]
@@ -15,6 +15,7 @@ import dataclasses
 import difflib
 import os
 import pathlib
+import signal
 import sys
 
 import msgspec
@@ -23,6 +24,7 @@ import tqdm
 from kernels_eval import (
   audit,
   bench,
+  candidate,
   client,
   corpus,
   problems,
@@ -30,11 +32,14 @@ from kernels_eval import (
   verdict_cache,
   verdict_store,
 )
+from kernels_eval.numba import signature
 from kernels_eval.schema import Request
 from kernels_eval.soak import mix, summary
 from kernels_eval.soak import run as soak
 
 OK, NOT_PASSED, BAD_REQUEST = 0, 1, 2
+INTERRUPTED = 128 + signal.SIGINT
+_COMMANDS = ("list", "show", "check", "bench", "timing", "soak", "audit")
 
 
 class BadRequest(Exception):
@@ -59,11 +64,21 @@ def _show(arguments):
   problem = _problem(arguments.problem)
   print(f"{problem.name} (level {problem.level})\n")
   print(f"{problem.statement}\n")
-  print(f"{problem.signature}\n")
-  print(f"// launch: {problem.kernel} {problem.launch}")
+  if arguments.language == candidate.NUMBA:
+    declaration, mark = signature.declaration(problem), "#"
+  else:
+    declaration, mark = problem.signature, "//"
+  print(f"{declaration}\n")
+  print(f"{mark} launch: {problem.kernel} {problem.launch}")
   if arguments.solution:
-    print(f"\n{problem.canonical.rstrip()}")
+    print(f"\n{_canonical(problem, arguments.language).rstrip()}")
   return OK
+
+
+def _canonical(problem, language):
+  if language == candidate.NUMBA:
+    return problem.numba_canonical
+  return problem.canonical
 
 
 def _read(path):
@@ -76,7 +91,7 @@ def _read(path):
   except OSError as error:
     raise BadRequest(f"cannot read {path}: {error.strerror}") from None
   try:
-    return raw.decode("utf-8")
+    return raw.decode("utf-8-sig")
   except UnicodeDecodeError as error:
     raise BadRequest(
       f"{path} is not a text file (byte {error.start} is not UTF-8)"
@@ -107,7 +122,7 @@ def _check(arguments):
       )
       if not arguments.json and pool.num_remembered:
         print("judged before; --no-cache judges again", file=sys.stderr)
-  except client.HarnessError as error:
+  except (client.HarnessError, OSError) as error:
     raise BadRequest(f"infrastructure_error: {error}") from None
   if arguments.json:
     print(msgspec.json.encode(evaluation).decode())
@@ -122,6 +137,8 @@ def _check(arguments):
 def _bench(arguments):
   if arguments.count < 1:
     raise BadRequest(f"--count={arguments.count}; at least 1")
+  if arguments.workers is not None and arguments.workers < 1:
+    raise BadRequest(f"--workers={arguments.workers}; at least 1")
   with tqdm.tqdm(total=arguments.count, unit="kernel", file=sys.stderr) as bar:
     try:
       result = bench.run(
@@ -129,8 +146,9 @@ def _bench(arguments):
         arguments.workers,
         arguments.executor,
         lambda _: bar.update(),
+        language=arguments.language,
       )
-    except client.HarnessError as error:
+    except (client.HarnessError, OSError) as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
   if not arguments.json:
     print(
@@ -222,18 +240,26 @@ def _audit(arguments):
 
 
 class _Parser(argparse.ArgumentParser):
-  """One line for an error, and the nearest command for a mistyped one."""
+  """One line for an error."""
 
   def error(self, message):
-    words = [a for a in sys.argv[1:] if not a.startswith("-")]
-    commands = ("list", "show", "check", "bench", "timing", "soak", "audit")
-    if words and words[0] not in commands:
-      near = difflib.get_close_matches(words[0], commands, n=1)
-      hint = f" (did you mean `{near[0]}`?)" if near else ""
-      message = (
-        f"no command `{words[0]}`{hint}; there are {', '.join(commands)}"
-      )
     self.exit(BAD_REQUEST, f"{self.prog}: {message}\n")
+
+
+def _check_command(argv):
+  """Names the nearest command for a mistyped one."""
+  words = [a for a in argv if not a.startswith("-")]
+  if words and words[0] not in _COMMANDS:
+    near = difflib.get_close_matches(words[0], _COMMANDS, n=1)
+    hint = f" (did you mean `{near[0]}`?)" if near else ""
+    raise BadRequest(
+      f"no command `{words[0]}`{hint}; there are {', '.join(_COMMANDS)}"
+    )
+
+
+def _terminate(number, frame):
+  """As an exception, so that processes and folders are cleaned up."""
+  raise SystemExit(128 + number)
 
 
 def _add_executor(parser):
@@ -242,6 +268,14 @@ def _add_executor(parser):
     choices=client.EXECUTORS,
     default="auto",
     help="where kernels run; auto: the GPU where one is usable",
+  )
+
+
+def _add_language(command):
+  command.add_argument(
+    "--language",
+    choices=(candidate.CUDA, candidate.NUMBA),
+    default=candidate.CUDA,
   )
 
 
@@ -259,9 +293,12 @@ def _parser():
   show.add_argument(
     "--solution", action="store_true", help="print the canonical kernel too"
   )
+  _add_language(show)
   show.set_defaults(run=_show)
   check = commands.add_parser("check", help="judge a kernel")
-  check.add_argument("file", help="CUDA C++ text; - for standard input")
+  check.add_argument(
+    "file", help="CUDA C++ or Numba-CUDA text; - for standard input"
+  )
   check.add_argument("--problem", required=True, metavar="NAME")
   check.add_argument(
     "--json", action="store_true", help="print the record as one line of JSON"
@@ -277,6 +314,7 @@ def _parser():
   benchmark.add_argument("--workers", type=int, default=None)
   _add_executor(benchmark)
   benchmark.add_argument("--json", action="store_true")
+  _add_language(benchmark)
   benchmark.set_defaults(run=_bench)
   repeat = commands.add_parser(
     "timing", help="how well times repeat, and a copy beside its ceiling (GPU)"
@@ -312,15 +350,22 @@ def _parser():
 
 def main(argv: list[str]) -> int:
   """Runs one command; returns the exit status."""
-  arguments = _parser().parse_args(argv)
+  before = signal.signal(signal.SIGTERM, _terminate)
   try:
+    _check_command(argv)
+    arguments = _parser().parse_args(argv)
     return arguments.run(arguments)
+  except KeyboardInterrupt:
+    print("kernels_eval: interrupted", file=sys.stderr)
+    return INTERRUPTED
   except BadRequest as error:
     print(f"kernels_eval: {error}", file=sys.stderr)
     return BAD_REQUEST
   except BrokenPipeError:  # `... | head`
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return OK
+  finally:
+    signal.signal(signal.SIGTERM, before)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class Judges:
     """Args: limits of an evaluation, and what remembers verdicts."""
     self._settings = settings
     self._cache = cache
-    self.num_evaluated = 0  # really compiled and run
+    self.num_evaluated = 0  # different texts given to a judge, faults too
     self.num_remembered = 0  # answered from the cache
     self.num_restarts = 0
 

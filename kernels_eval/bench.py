@@ -1,9 +1,11 @@
 """Throughput of the harness: unique kernels compiled, run and judged."""
 
 import dataclasses
+import statistics
 import time
 
 from kernels_eval import client, problems, verdict_cache
+from kernels_eval.candidate import CUDA, NUMBA
 from kernels_eval.schema import Evaluation, Request
 
 
@@ -24,22 +26,36 @@ class Result:
   toolchain: str
 
 
-def unique_requests(count: int) -> list[Request]:
+def _unique_cuda(problem, i):
+  return f"{problem.canonical}\n__device__ int unique_{i}() {{ return {i}; }}\n"
+
+
+def _unique_numba(problem, i):
+  return f"{problem.numba_canonical}\nUNIQUE = {i}\n"
+
+
+_UNIQUE = {CUDA: _unique_cuda, NUMBA: _unique_numba}
+
+
+def unique_requests(count: int, language: str = CUDA) -> list[Request]:
   """Canonical kernels of all problems in turn, each with a text of its own
   (a different constant, so that no cache can know it)."""
   names = sorted(problems.FAMILIES)
   requests = []
   for i in range(count):
     problem = problems.FAMILIES[names[i % len(names)]]
-    text = (
-      f"{problem.canonical}\n__device__ int unique_{i}() {{ return {i}; }}\n"
-    )
+    text = _UNIQUE[language](problem, i)
     requests.append(Request(str(i), problem.name, text))
   return requests
 
 
 def run(
-  count: int, num_workers: int | None, executor: str, on_result=None
+  count: int,
+  num_workers: int | None,
+  executor: str,
+  on_result=None,
+  *,
+  language: str = CUDA,
 ) -> Result:
   """Judges `count` unique kernels and reports the rate."""
   with client.Pool(
@@ -47,23 +63,22 @@ def run(
     executor=executor,
     cache=verdict_cache.Nothing(),
   ) as pool:
-    num_workers = num_workers or pool.num_workers
+    num_workers = pool.num_workers
     # The first kernels of each judge pay for imports and page faults.
     pool.evaluate(
       [
-        Request(f"warm-{i}", r.problem, r.text + "// warm\n")
-        for i, r in enumerate(unique_requests(4 * num_workers))
+        Request(f"warm-{i}", r.problem, r.text + "\n\n")
+        for i, r in enumerate(unique_requests(4 * num_workers, language))
       ]
     )
-    requests = unique_requests(count)
+    requests = unique_requests(count, language)
     started = time.perf_counter()
     answers: list[Evaluation] = pool.evaluate(requests, on_result)
     seconds = time.perf_counter() - started
     hello = pool.hello
-  mean = lambda values: sum(values) / len(answers)
-  compile_ms = mean(a.compile_ms for a in answers)
-  run_ms = mean(a.run_ms for a in answers)
-  judge_ms = mean(a.judge_ms for a in answers)
+  compile_ms = statistics.fmean(a.compile_ms for a in answers)
+  run_ms = statistics.fmean(a.run_ms for a in answers)
+  judge_ms = statistics.fmean(a.judge_ms for a in answers)
   busy = (compile_ms + run_ms + judge_ms) / 1000 * count
   return Result(
     num_kernels=count,
@@ -75,6 +90,6 @@ def run(
     judge_ms=judge_ms,
     idle_fraction=max(0.0, 1.0 - busy / (seconds * num_workers)),
     num_passed=sum(a.passed for a in answers),
-    executor=hello.executor,
+    executor=answers[0].executor,
     toolchain=hello.toolchain,
   )

@@ -1,8 +1,9 @@
 """A pool of judge processes, and the client side of their protocol.
 
-The calling process never compiles, loads or runs a candidate. A judge that
-dies or does not answer is replaced within a second; its candidate is tried once
-more, then reported as `infrastructure_error`, which is nobody's reward.
+The calling process never compiles, loads or runs a candidate. A judge that dies
+is replaced within a second, one that does not answer when the limits of its
+candidate are over (`Settings`, 95 seconds by default). Its candidate is tried
+once more, then reported as `infrastructure_error`, which is nobody's reward.
 """
 
 import atexit
@@ -112,7 +113,8 @@ class Pool(batches.Judges):
     """Starts the judges.
 
     Args:
-      num_workers: judge processes; None means one for each processor.
+      num_workers: judge processes, at least 1; None means one for each
+        processor.
       seed: of all test inputs. Known to the judges, never to a candidate.
       settings: limits of an evaluation.
       executor: where candidates run: one of EXECUTORS; "auto" is the GPU where
@@ -124,7 +126,10 @@ class Pool(batches.Judges):
 
     Raises:
       HarnessError: this machine cannot judge (no compiler, say).
+      ValueError: no judges are asked for.
     """
+    if num_workers is not None and num_workers < 1:
+      raise ValueError(f"num_workers={num_workers}; at least 1")
     if executor not in EXECUTORS:
       raise HarnessError(
         f"no executor `{executor}`; there are {', '.join(EXECUTORS)}"
@@ -251,6 +256,7 @@ class Pool(batches.Judges):
           yield job, evaluation
     for i, worker in enumerate(self._workers):
       if time.monotonic() > worker.deadline:
+        worker.kill()
         yield from self._replace(i, waiting, "the judge did not answer in time")
 
   @property

@@ -170,8 +170,6 @@ def compare(
     num_wrong = int((error > 0).sum())
   index = np.unravel_index(first, got.shape) if got.shape else ()
   shown = np.where(finite, error, 0.0)
-  poison = np.zeros(1, dtype.storage)
-  poison.view(np.uint8)[:] = 0xFF
   unwritten = (
     got_stored.reshape(-1).view(np.uint8).reshape(-1, dtype.item_bytes)
   )
@@ -187,6 +185,6 @@ def compare(
     max_abs_error=float(shown.max()) if shown.size else 0.0,
     relative_rms_error=_rms(shown) / reference_rms if reference_rms else 0.0,
     num_not_finite=int((~finite).sum()),
-    num_unwritten=int((unwritten == 0xFF).all(axis=1).sum()),
+    num_unwritten=int((unwritten == dtype.poison_byte).all(axis=1).sum()),
     error_histogram=error_histogram(error, expected, finite),
   )

@@ -35,6 +35,12 @@ class Dtype:
   is_float: bool
 
   @property
+  def poison_byte(self) -> int:
+    """What each byte of an output holds before a kernel runs: a NaN, or a whole
+    number that no problem has for an answer (-1 and 255 are common ones)."""
+    return 0xFF if self.is_float else 0x7B
+
+  @property
   def item_bytes(self) -> int:
     """Bytes of one element."""
     return self.storage.itemsize

@@ -32,6 +32,26 @@ def _read_exactly(stream, count):
   return b"".join(parts)
 
 
+def take(received: bytearray) -> list[bytes]:
+  """Removes the complete frames from what has been received; returns them."""
+  complete, position = [], 0
+  while len(received) >= position + _LENGTH.size:
+    (count,) = _LENGTH.unpack_from(received, position)
+    _check_length(count)
+    start = position + _LENGTH.size
+    if len(received) < start + count:
+      break
+    complete.append(bytes(received[start : start + count]))
+    position = start + count
+  del received[:position]
+  return complete
+
+
+def _check_length(count):
+  if count > MAX_BYTES:
+    raise FrameError(f"frame of {count} bytes announced; at most {MAX_BYTES}")
+
+
 def read(stream: BinaryIO) -> bytes | None:
   """Reads one frame; None where the peer closed between frames."""
   head = _read_exactly(stream, _LENGTH.size)
@@ -40,8 +60,7 @@ def read(stream: BinaryIO) -> bytes | None:
   if len(head) < _LENGTH.size:
     raise FrameError("the peer ended inside of a frame")
   (count,) = _LENGTH.unpack(head)
-  if count > MAX_BYTES:
-    raise FrameError(f"frame of {count} bytes announced; at most {MAX_BYTES}")
+  _check_length(count)
   payload = _read_exactly(stream, count)
   if len(payload) < count:
     raise FrameError("the peer ended inside of a frame")

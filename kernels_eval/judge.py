@@ -19,14 +19,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
-import numpy as np
 
 from kernels_eval import candidate as candidate_lib
-from kernels_eval import correctness, dtypes, frames, problems, sandbox
+from kernels_eval import frames, problems, sandbox, verdict
 from kernels_eval.cpu import executor as executor_lib
 from kernels_eval.cpu import host as host_lib
 from kernels_eval.cpu import toolchain
-from kernels_eval.problems import spec
 from kernels_eval.schema import (
   HARNESS_VERSION,
   Diagnostic,
@@ -34,7 +32,6 @@ from kernels_eval.schema import (
   Phase,
   Request,
   Status,
-  describe_mismatch,
 )
 
 if TYPE_CHECKING:
@@ -54,25 +51,6 @@ class Hello(msgspec.Struct, frozen=True):
   is_timing: bool = False  # whether right candidates are timed
 
 
-class _Prepared:
-  """Inputs and references of one problem."""
-
-  def __init__(self, problem: spec.Problem, seed: int):
-    self.problem = problem
-    self.cases = []
-    for case in problem.cases:
-      arrays = problem.make_inputs(case, seed)
-      with np.errstate(all="ignore"):
-        exact = problem.expected(case, arrays)
-        single = problem.expected(case, arrays, np.float32)
-      for name, values in exact.items():
-        if not np.isfinite(values).all():
-          raise ValueError(
-            f"the reference of {problem.name} is not finite: {name}, {case}"
-          )
-      self.cases.append((case, arrays, exact, single))
-
-
 class Judge:
   """Evaluates requests one after another. Owns an executor."""
 
@@ -89,13 +67,13 @@ class Judge:
     self._seed = seed
     self._timer = timer
     self._diagnosis = diagnosis
-    self._prepared: dict[str, _Prepared] = {}
+    self._prepared: dict[str, verdict.Prepared] = {}
 
   def _prepare(self, name):
     if name not in self._prepared:
       if len(self._prepared) >= _MAX_CACHED_PROBLEMS:
         self._prepared.pop(next(iter(self._prepared)))
-      self._prepared[name] = _Prepared(problems.get(name), self._seed)
+      self._prepared[name] = verdict.Prepared(problems.get(name), self._seed)
     return self._prepared[name]
 
   def evaluate(self, request: Request) -> Evaluation:
@@ -141,6 +119,7 @@ class Judge:
     clock = _Clock()
     clock.spent_ms[Phase.JUDGE] = judge_ms
     facts = {}
+    base["executor"] = self._executor.name_for(parsed.language)
     try:
       with self._executor.folder() as folder:
         self._steps(parsed, prepared, folder, clock, facts)
@@ -179,7 +158,7 @@ class Judge:
       "log": result.log,
     }
     with clock.measure(Phase.JUDGE):
-      check_result(result, prepared)
+      verdict.check_result(result, prepared)
     facts["num_cases_passed"] = len(prepared.cases)
     if self._timer is not None:
       with clock.measure(Phase.TIME):
@@ -227,59 +206,6 @@ def _facts(stop):
   if stop.case is not None:
     facts["num_cases_passed"] = stop.case.index
   return facts
-
-
-def check_result(result: executor_lib.RunResult, prepared: _Prepared) -> None:
-  """Compares inputs and outputs of every pass with what they have to be.
-
-  Raises:
-    Stop: INTEGRITY_VIOLATION or WRONG_ANSWER, at the first case.
-  """
-  first = result.passes[0]
-  for buffers in result.passes:
-    for i in range(len(prepared.cases)):
-      repeats = buffers is not first and all(
-        np.array_equal(first.outputs[i][name], contents)
-        for name, contents in buffers.outputs[i].items()
-      )
-      _check_inputs(buffers.inputs[i], prepared, i)
-      if not repeats:
-        _check_outputs(buffers.outputs[i], prepared, i)
-
-
-def _check_inputs(stored, prepared, i):
-  case, arrays, _, _ = prepared.cases[i]
-  for tensor in prepared.problem.inputs:
-    before = arrays[tensor.name].reshape(-1).view(np.uint8)
-    if not np.array_equal(stored[tensor.name], before):
-      raise executor_lib.Stop(
-        Status.INTEGRITY_VIOLATION,
-        f"input `{tensor.name}` was modified",
-        case=case,
-      )
-
-
-def _check_outputs(stored, prepared, i):
-  case, _, exact, single = prepared.cases[i]
-  problem = prepared.problem
-  for tensor in problem.outputs:
-    mismatch = correctness.compare(
-      tensor.name,
-      stored[tensor.name]
-      .view(dtypes.DTYPES[tensor.dtype].storage)
-      .reshape(tensor.shape_for(case.dims)),
-      exact[tensor.name],
-      single[tensor.name],
-      tensor.dtype,
-      factor=problem.tolerance_factor,
-    )
-    if mismatch is not None:
-      raise executor_lib.Stop(
-        Status.WRONG_ANSWER,
-        describe_mismatch(mismatch),
-        case=case,
-        mismatch=mismatch,
-      )
 
 
 def make(

@@ -7,13 +7,15 @@
 `E` is an expression over the problem's dimensions (`expressions.py`). Launches
 run in the order of their lines. `args` names inputs, outputs, scratch buffers,
 scalars and dimensions; without it a kernel takes the problem's parameters in
-their order. Scratch buffers hold NaN bytes until a kernel writes to them.
+their order. A comment that only begins like a plan (`// launch: one thread per
+element`, `// Scratch: none`) is a comment. Scratch buffers hold NaN bytes until
+a kernel writes to them.
 """
 
 import dataclasses
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NoReturn
 
 from kernels_eval import dtypes, expressions, source
@@ -26,7 +28,19 @@ MAX_LINE_CHARS = 2000
 MAX_ARGUMENTS = 48
 
 _LINE = re.compile(r"//\s*(launch|scratch)\s*:", re.I)
-_LAUNCH = re.compile(r"([A-Za-z_]\w*)\s*(<[^=]*?>)?\s*(.*)$", re.S | re.A)
+_WHOLE_LAUNCH = re.compile(
+  r"((?:\w+::)*\w+)\s*(?:<[^=]*?>)?\s+(?:grid|block|smem|args)\s*=",
+  re.A | re.I,
+)
+_HAS_OPTION = re.compile(r"\b(?:grid|block)\s*=", re.A | re.I)
+_SCRATCH_HEAD = re.compile(r"[A-Za-z_]\w*\s+(\w+)\s*(\(?)", re.A)
+_LIKE_A_DTYPE = re.compile(
+  r"u?(?:int|float|double|half|bfloat|bf|fp|char|bool|short|long)(?:\d\w*)?",
+  re.A,
+)
+_LAUNCH = re.compile(
+  r"((?:[A-Za-z_]\w*::)*[A-Za-z_]\w*)\s*(<[^=]*?>)?\s*(.*)$", re.S | re.A
+)
 _TEMPLATE = re.compile(r"<[\w\s,:+*/%()-]*>", re.A)
 _SCRATCH = re.compile(r"([A-Za-z_]\w*)\s+(\w+)\s*\((.*)\)$", re.S | re.A)
 _OPTION = re.compile(r"\s*(\w+)\s*=\s*")
@@ -233,14 +247,36 @@ def _parse_scratch(text, problem, scratch, line):
   return spec.Tensor(name, tuple(parts), dtype)
 
 
+def _is_launch(word, rest, kernels):
+  """Whether `// launch: rest` is meant as a plan, and not as English."""
+  if word == "launch":
+    return not rest or rest in kernels or bool(_HAS_OPTION.search(rest))
+  match = _WHOLE_LAUNCH.match(rest)
+  return match is not None and match.group(1) in kernels
+
+
+def _is_scratch(word, rest):
+  match = _SCRATCH_HEAD.match(rest)
+  if match is None:
+    return False
+  if match.group(1) in dtypes.DTYPES:
+    return word == "scratch" or bool(match.group(2))
+  return bool(match.group(2)) and (
+    _LIKE_A_DTYPE.fullmatch(match.group(1)) is not None
+  )
+
+
 def read(
-  comments: Sequence[tuple[str, int]], problem: spec.Problem
+  comments: Sequence[tuple[str, int]],
+  problem: spec.Problem,
+  kernels: Collection[str],
 ) -> tuple[list[Launch], list[spec.Tensor]]:
   """The plan that stands in a text's comments.
 
   Args:
     comments: text and line of each comment.
     problem: whose parameters and dimensions the plan may name.
+    kernels: names of the text's kernels.
 
   Returns:
     Launches in their order, and scratch buffers.
@@ -253,14 +289,18 @@ def read(
     match = _LINE.match(text)
     if not match:
       continue
-    rest = text[match.end() :].strip()
+    word, rest = match.group(1), text[match.end() :].strip()
+    is_launch = word.lower() == "launch"
+    if not (
+      _is_launch(word, rest, kernels) if is_launch else _is_scratch(word, rest)
+    ):
+      continue
     if len(rest) > MAX_LINE_CHARS:
       _refuse(
         f"launch plan: a line of {len(rest)} characters; at most "
         f"{MAX_LINE_CHARS}",
         line,
       )
-    is_launch = match.group(1).lower() == "launch"
     (launch_lines if is_launch else scratch_lines).append((rest, line))
   if len(launch_lines) > MAX_LAUNCHES or len(scratch_lines) > MAX_SCRATCH:
     _refuse(

@@ -145,7 +145,7 @@ def render(evaluation: Evaluation, text: str, *, colour: bool) -> str:
   if resources:
     out.append(paint(_DIM, f"  {', '.join(resources)}"))
   timing = "not timed"
-  if evaluation.executor == "cpu-fiber":
+  if evaluation.executor != "cuda":
     timing = "timing unavailable (no GPU)"
   t = evaluation.timing
   if t is not None:

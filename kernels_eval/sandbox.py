@@ -13,6 +13,7 @@ each of its children. Not covered at all: faults of the kernel itself, and
 timing side channels.
 """
 
+import contextlib
 import ctypes
 import dataclasses
 import os
@@ -56,7 +57,9 @@ class Protections:
     }[self.kind]
     if self.kind != "bubblewrap":
       parts.append(
-        "Landlock" if self.landlock else "NO Landlock: files are readable"
+        "Landlock"
+        if self.landlock
+        else "NO Landlock: files can be read and written as by this user"
       )
     if platform.machine() in ("x86_64", "aarch64"):
       parts.append("system-call filter (kernel runs)")
@@ -116,7 +119,15 @@ def _unshare():
   _write("/proc/self/setgroups", "deny")
   _write("/proc/self/uid_map", f"0 {uid} 1")
   _write("/proc/self/gid_map", f"0 {gid} 1")
-  libc.mount(b"none", b"/", None, _MS_REC_PRIVATE, None)
+  if libc.mount(b"none", b"/", None, _MS_REC_PRIVATE, None):
+    raise OSError(ctypes.get_errno(), "mount")
+
+
+def _volunteer():
+  """If memory runs out, the system should end this process and its children.
+  Best effort: a judge works without."""
+  with contextlib.suppress(OSError):
+    _write("/proc/self/oom_score_adj", "1000")
 
 
 def _works(command, preexec=None):
@@ -184,9 +195,11 @@ def popen(
       stdin=subprocess.DEVNULL,
       pass_fds=pass_fds,
       start_new_session=True,
+      preexec_fn=_volunteer,
     )
 
   def confine():
+    _volunteer()
     if protections.kind == "namespaces":
       _unshare()
     if protections.landlock:

@@ -5,7 +5,6 @@ import os
 import pathlib
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -109,20 +108,22 @@ class Worker:
         ended = True
         break
       self._received += chunk
-    complete = []
-    while len(self._received) >= 4:
-      (count,) = struct.unpack_from("<I", self._received)
-      if count > frames.MAX_BYTES:
-        return None
-      if len(self._received) < 4 + count:
-        break
-      complete.append(bytes(self._received[4 : 4 + count]))
-      del self._received[: 4 + count]
+    try:
+      complete = frames.take(self._received)
+    except frames.FrameError:
+      return None
     return complete if complete or not ended else None
 
   def hang_up(self) -> None:
     """Tells the process to end itself and all that it started."""
     self.process.stdin.close()
+
+  def kill(self) -> None:
+    """Ends the process at once; its sandbox ends with it. `stop` follows."""
+    try:
+      os.killpg(self.process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+      pass
 
   def stop(self) -> None:
     """Ends the process and all that it started; removes its files."""
@@ -130,10 +131,7 @@ class Worker:
     try:
       self.process.wait(_STOP_S)
     except subprocess.TimeoutExpired:
-      try:
-        os.killpg(self.process.pid, signal.SIGKILL)
-      except ProcessLookupError:
-        pass
+      self.kill()
       self.process.wait()
     self.process.stdout.close()
     shutil.rmtree(self.root, ignore_errors=True)

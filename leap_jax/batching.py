@@ -43,7 +43,9 @@ class PackedBatch:
   buckets: tuple[Bucket, ...]
   num_rows: int  # kept
   num_dropped: int  # executed rows with no advantage
+  num_samples: int  # turns with an advantage: what the normalization counts
   num_tokens: int  # own tokens with weight
+  real_tokens: int  # computed tokens of rows, by their lengths
   padded_tokens: int  # computed tokens, padding included
 
   @property
@@ -68,6 +70,13 @@ def bucket_specs(
   )
 
 
+def _turn_advantages(rollouts, advantages):
+  """[R, T], 0 where a turn has not run or its sample is lost."""
+  flat = lambda x: np.asarray(x).reshape(-1, *x.shape[2:])
+  advantage = flat(advantages) * flat(rollouts.executed)
+  return advantage * np.asarray(rollouts.ok).reshape(-1, 1)
+
+
 def make_rows(
   rollouts: Rollouts,
   advantages: np.ndarray,
@@ -76,6 +85,9 @@ def make_rows(
   max_new_tokens: int,
 ) -> tuple[list[Row], int]:
   """Concatenates turns into rows.
+
+  Weights are made here, once for the batch, from the turns that carry an
+  advantage: what a filter or the gate left, with its true count.
 
   Args:
     rollouts: host arrays.
@@ -91,9 +103,9 @@ def make_rows(
   flat = lambda x: np.asarray(x).reshape(-1, *x.shape[2:])
   tokens, own = flat(rollouts.tokens), flat(rollouts.own)
   logprobs, lengths = flat(rollouts.behavior_logprobs), flat(rollouts.lengths)
-  advantage = flat(advantages) * flat(rollouts.executed)
-  advantage = advantage * np.asarray(rollouts.ok).reshape(-1, 1)
-  # One sample is one turn. Those without advantage have no tokens that count.
+  advantage = _turn_advantages(rollouts, advantages)
+  # One sample is one turn. Those without advantage have no tokens that count
+  # and are in no denominator (losses.NORMALIZATIONS).
   counts = np.where(advantage != 0, own.sum(-1), 0)
   weights = np.asarray(normalization(counts, max_new_tokens), np.float32)
   rows = []
@@ -201,6 +213,8 @@ def make_batch(
     buckets,
     len(rows),
     num_dropped,
+    int((_turn_advantages(rollouts, advantages) != 0).sum()),
     int(sum((row.weights > 0).sum() for row in rows)),
+    sum(len(row.tokens) for row in rows),
     padded,
   )

@@ -7,6 +7,7 @@ a mask over it, never a change of shape.
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -72,8 +73,13 @@ def record_turn(
   Returns:
     The buffer.
   """
-  p, g, t, length = buffer.tokens.shape
+  p, g, _, length = buffer.tokens.shape
   batch = rows.shape[0]
+  chex.assert_shape(
+    (context_lengths, completion_lengths, correct, counts, speedup), (batch,)
+  )
+  chex.assert_shape((completions, logprobs), (batch, None))
+  chex.assert_shape(context, (batch, None))
   position = jnp.broadcast_to(jnp.arange(length)[None], (batch, length))
   in_context = position < context_lengths[:, None]
   after = position - context_lengths[:, None]
@@ -126,6 +132,7 @@ def replace_groups(
   Returns:
     The buffer.
   """
+  chex.assert_trees_all_equal_shapes_and_dtypes(buffer, other)
   keep = sources < 0
   index = jnp.maximum(sources, 0)
 

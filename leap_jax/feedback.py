@@ -1,7 +1,10 @@
 """Evaluations to what the policy is told. The only place that decides it."""
 
 from kernels_eval.schema import Evaluation, Status
+from leap_jax.types import StopReason
 
+# An answer without its end failed, whatever its first lines do.
+_CUT_HEADLINE = "The answer was cut at its token limit"
 _HEADLINE = {
   Status.PASSED: "The kernel is right",
   Status.WRONG_ANSWER: "Wrong answer",
@@ -19,14 +22,24 @@ def _number(x: float) -> str:
   return f"{x:.3g}"
 
 
-def render(evaluation: Evaluation) -> str:
-  """The verdict as one or two lines.
+def render(evaluation: Evaluation, stop_reason: StopReason) -> str:
+  """The verdict as one line.
+
+  Args:
+    evaluation: of the text that was sampled.
+    stop_reason: of the answer. One that was cut is told so first; that its
+      kernel passes is no news then.
 
   Raises:
     ValueError: for an infrastructure error, which is no news about a kernel.
   """
   if not evaluation.counts:
     raise ValueError("an infrastructure error is never told to the policy")
+  if stop_reason == StopReason.LENGTH:
+    cut_first = f"{_CUT_HEADLINE}."
+    if evaluation.passed:
+      return cut_first
+    return f"{cut_first} {render(evaluation, StopReason.STOP)}"
   head = _HEADLINE[evaluation.status]
   mismatch = evaluation.mismatch
   if mismatch is None:

@@ -115,24 +115,41 @@ def cross_entropy(
 # samples of a batch (one sample = one turn) to the weight of each sample's
 # tokens; the loss is the weighted sum. Three different objectives: the choice
 # is a setting with a name (verl #593).
+#
+# A sample counts if it carries an advantage; the others come with a count of 0
+# and are in no denominator. The loss is then a ratio of two sums that both
+# depend on the draw: an iteration with few samples to learn from takes as large
+# a step as one with many. Papers divide by all samples, which shrinks it. The
+# denominator is logged as `update/samples`.
 
 
 def token_mean(counts, max_tokens: int):
-  """Every token weighs the same: 1 / (all tokens). DAPO."""
+  """Every token weighs the same: 1 / (tokens of samples that count). DAPO.
+
+  DAPO divides by the tokens of all samples; the same where all count.
+  """
   del max_tokens
   total = jnp.maximum(counts.sum(), 1)
   return jnp.where(counts > 0, 1.0, 0.0) / total
 
 
 def sequence_mean(counts, max_tokens: int):
-  """Every sample weighs the same, its tokens share: GRPO."""
+  """Every sample that counts weighs the same, its tokens share: GRPO.
+
+  GRPO divides by all samples of the group; the same where all count.
+  """
   del max_tokens
   samples = jnp.maximum((counts > 0).sum(), 1)
   return jnp.where(counts > 0, 1.0 / jnp.maximum(counts, 1), 0.0) / samples
 
 
 def constant_length(counts, max_tokens: int):
-  """Every token weighs 1 / (samples * max_tokens): no length bias. Dr. GRPO."""
+  """Every token weighs 1 / (samples * max_tokens): no length bias. Dr. GRPO.
+
+  `samples` are those that count; Dr. GRPO divides by a constant, all samples
+  included. The gradients differ by the factor (all samples) / (those that
+  count), which varies from batch to batch.
+  """
   samples = jnp.maximum((counts > 0).sum(), 1)
   return jnp.where(counts > 0, 1.0, 0.0) / (samples * max_tokens)
 

@@ -54,9 +54,6 @@ def make_grpo_single_turn(*, f_lo: float, f_hi: float, gamma: float) -> Method:
   )
 
 
-# What held-out evaluation uses, whatever the method.
-OPEN_GATE: Gate = jax.jit(dcp.open_gate)
-
 METHODS = {
   "leap": make_leap,
   "grpo_multi_turn": make_grpo_multi_turn,

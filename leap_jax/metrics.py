@@ -7,10 +7,14 @@ import json
 import math
 import os
 import pathlib
+import time
 from collections.abc import Mapping
 from typing import Any
 
-import tensorboardX
+from tensorboardX import event_file_writer, summary
+from tensorboardX.proto import event_pb2
+
+from leap_jax import files
 
 # name: (unit, meaning)
 METRICS = {
@@ -25,7 +29,10 @@ METRICS = {
     "fraction",
     "failed first turns of active groups that a later turn solved",
   ),
-  "rollout/turns_per_sample": ("turns", "turns that ran, for each sample"),
+  "rollout/turns_per_sample": (
+    "turns",
+    "turns that ran, for each sample that was not lost",
+  ),
   "rollout/spread_groups": ("groups", "groups with a non-zero advantage"),
   "rollout/refill_rounds": ("rounds", "extra rollouts for want of spread"),
   "rollout/refilled_groups": ("groups", "groups that a refill replaced"),
@@ -36,12 +43,22 @@ METRICS = {
   "rollout/tokens": ("tokens", "sampled by the policy"),
   "rollout/useful_slots": ("fraction", "decoding slots that gave a token"),
   "kernels/submitted": ("candidates", "turns sent to the harness"),
-  "kernels/judged": ("candidates", "compiled and run; repeats are not"),
-  "kernels/passed": ("fraction", "of submitted candidates"),
+  "kernels/judged": (
+    "candidates",
+    "different texts given to a judge, whatever its verdict; a repeat is "
+    "answered from memory",
+  ),
+  "kernels/passed": (
+    "fraction",
+    "of submitted candidates; not in an answer that was cut",
+  ),
   "kernels/wrong_answer": ("fraction", "of submitted candidates"),
   "kernels/compile_error": ("fraction", "of submitted candidates"),
   "kernels/runtime_error": ("fraction", "of submitted candidates"),
-  "kernels/other_failure": ("fraction", "of submitted candidates"),
+  "kernels/other_failure": (
+    "fraction",
+    "of submitted candidates; passed in an answer that was cut, too",
+  ),
   "kernels/judge_restarts": ("processes", "judges replaced so far"),
   "update/loss": ("1", "weighted sum over own tokens"),
   "update/entropy": ("nats", "of the sampling distribution, own tokens"),
@@ -51,12 +68,20 @@ METRICS = {
   "update/kl": ("nats", "k3 estimate from the sampling policy, per token"),
   "update/log_ratio_mean": (
     "nats",
-    "|trainer - sampler| log-probability, first update of the iteration",
+    "|trainer - sampler| log-probability, first update of the iteration; "
+    "tokens with weight",
   ),
   "update/log_ratio_p95": ("nats", "95th percentile of the same"),
-  "update/log_ratio_max": ("nats", "maximum of the same"),
+  "update/log_ratio_max": (
+    "nats",
+    "maximum of the same over all own tokens of the rows, with weight or not",
+  ),
   "update/rows": ("rows", "trajectories with an advantage"),
   "update/rows_dropped": ("rows", "trajectories without one"),
+  "update/samples": (
+    "turns",
+    "with an advantage: what the loss is divided by (losses.NORMALIZATIONS)",
+  ),
   "update/tokens": ("tokens", "own tokens with weight"),
   "update/padding": ("fraction", "computed tokens that are padding"),
   "update/skipped": ("updates", "1 if there was nothing to learn from"),
@@ -103,9 +128,7 @@ class Writer:
     self._path = workdir / "metrics.jsonl"
     _drop_from(self._path, next_step)
     self._file = open(self._path, "a", encoding="utf-8")
-    self._board = tensorboardX.SummaryWriter(
-      str(workdir / "tensorboard"), purge_step=next_step
-    )
+    self._board = _open_board(workdir / "tensorboard", next_step)
 
   def write(self, step: int, values: Mapping[str, Any]) -> None:
     """Writes one line.
@@ -126,12 +149,36 @@ class Writer:
     self._file.flush()
     os.fsync(self._file.fileno())
     for name, value in line.items():
-      self._board.add_scalar(name, value, step)
+      event = event_pb2.Event(step=step, summary=summary.scalar(name, value))
+      event.wall_time = time.time()
+      self._board.write_event(event)
+    self._board.flush()
 
   def close(self) -> None:
     """Flushes and closes."""
-    self._file.close()
-    self._board.close()
+    try:
+      self._file.close()
+    finally:
+      self._board.close()
+
+
+def _open_board(folder, next_step):
+  """An event file that is written at once, in this thread.
+
+  The library's SummaryWriter writes in a thread of its own behind a short
+  queue: on a full disk that thread dies and the next metric waits for ever.
+  """
+  folder.mkdir(exist_ok=True)
+  board = event_file_writer.EventsWriter(
+    str(folder / "events"),
+    # Two starts in one second must not share a file.
+    filename_suffix=f".{os.getpid()}.{next_step}",
+  )
+  # What was written from this step on is hidden: it will be done again.
+  start = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
+  board.write_event(event_pb2.Event(step=next_step, session_log=start))
+  board.flush()
+  return board
 
 
 def _drop_from(path, next_step):
@@ -145,9 +192,8 @@ def _drop_from(path, next_step):
       continue  # half a line: the run was killed while writing it
     if record["step"] < next_step:
       kept.append(line)
-  temporary = path.with_suffix(".tmp")
-  temporary.write_text("".join(line + "\n" for line in kept), "utf-8")
-  os.replace(temporary, path)
+  text = "".join(line + "\n" for line in kept)
+  files.write_whole(path.parent, {path.name: text.encode()})
 
 
 def read(path: pathlib.Path) -> list[dict[str, float]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels_eval.schema import ProblemCard
 from leap_jax import buffer as buffer_lib
-from leap_jax import methods, rollout
+from leap_jax import dcp, rollout
 from leap_jax.sampler import Sampler
 from leap_jax.tokenizer import Tokenizer
 from leap_jax.types import EndReason, RolloutShape, Trajectory
@@ -21,9 +21,12 @@ from leap_jax.types import EndReason, RolloutShape, Trajectory
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-  """Results over problems and samples. Rates are fractions."""
+  """Results over problems and samples. Rates are fractions.
 
-  acc_at: tuple[float, ...]  # solved by turn 1, 2, ..., T
+  A rate of nothing is None: without samples there is no accuracy.
+  """
+
+  acc_at: tuple[float | None, ...]  # solved by turn 1, 2, ..., T
   pass_at: dict[int, float]  # k -> solved by any of k samples (all turns)
   turns_per_pass: float | None  # turns used / samples solved
   recovery_rate: float | None  # of first-turn failures, solved later
@@ -86,7 +89,7 @@ def summarize(
   smallest = min((len(g) for g in groups.values()), default=0)
   return {
     "acc_at": tuple(
-      float((solved <= t).mean()) if len(solved) else 0.0
+      float((solved <= t).mean()) if len(solved) else None
       for t in range(1, num_turns + 1)
     ),
     "pass_at": {
@@ -136,10 +139,15 @@ def evaluate_policy(
 
   Returns:
     The outcome and the counted trajectories.
+
+  Raises:
+    HarnessError: the harness lost every answer of a batch.
   """
   p = shape.num_problems
   trajectories: list[Trajectory] = []
   totals = rollout.Stats()
+  # Whatever the method. The same function each time: compiled once.
+  open_gate = jax.jit(dcp.open_gate)
   for start in range(0, len(problems), p):
     batch = list(problems[start : start + p])
     fill = [problems[i % len(problems)] for i in range(p - len(batch))]
@@ -152,7 +160,7 @@ def evaluate_policy(
       jax.random.fold_in(key, start // p),
       batch + fill,
       evaluate,
-      methods.OPEN_GATE,
+      open_gate,
     )
     trajectories += collected.trajectories[: len(batch) * shape.group_size]
     for field in dataclasses.fields(totals):

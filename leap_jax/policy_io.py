@@ -1,6 +1,6 @@
 """A policy as a folder: sizes, vocabulary, weights.
 
-policy.json          ModelConfig
+policy.json          ModelConfig, but for how it is executed
 tokenizer.json       vocabulary
 weights.safetensors  parameters, named by their path, as float16 or float32
 """
@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import safetensors
 import safetensors.numpy
 
+from leap_jax import files
 from leap_jax import tokenizer as tokenizer_lib
 from leap_jax.models import transformer
 
@@ -24,6 +24,9 @@ SHIPPED = pathlib.Path(__file__).parent / "data" / "tiny"
 
 _SETTINGS, _VOCABULARY = "policy.json", "tokenizer.json"
 _WEIGHTS = "weights.safetensors"
+# Fields of ModelConfig that are a choice of each run and no property of the
+# weights. Older folders hold them; what they say is ignored.
+_EXECUTION = ("remat",)
 
 
 class PolicyError(Exception):
@@ -37,6 +40,10 @@ def _flatten(params):
   }
 
 
+def _without_execution(settings):
+  return {k: v for k, v in settings.items() if k not in _EXECUTION}
+
+
 def save(
   folder: pathlib.Path,
   config: transformer.ModelConfig,
@@ -44,7 +51,7 @@ def save(
   tokenizer: tokenizer_lib.Tokenizer,
   dtype: type,
 ) -> None:
-  """Writes a policy.
+  """Writes a policy; one that stood there is replaced as a whole.
 
   Args:
     folder: made if it does not exist.
@@ -54,20 +61,26 @@ def save(
     dtype: np.float32, or np.float16 for half the bytes.
   """
   folder.mkdir(parents=True, exist_ok=True)
-  settings = json.dumps(dataclasses.asdict(config), indent=2)
-  (folder / _SETTINGS).write_text(settings + "\n")
-  tokenizer.save(folder / _VOCABULARY)
+  sizes = _without_execution(dataclasses.asdict(config))
+  settings = json.dumps(sizes, indent=2)
   arrays = {
     name: np.asarray(jax.device_get(leaf)).astype(dtype)
     for name, leaf in _flatten(params).items()
   }
-  (folder / _WEIGHTS).write_bytes(safetensors.numpy.save(arrays))
+  files.write_whole(
+    folder,
+    {
+      _WEIGHTS: safetensors.numpy.save(arrays),
+      _VOCABULARY: tokenizer.to_json(),
+      _SETTINGS: (settings + "\n").encode(),
+    },
+  )
 
 
 def load(
   folder: pathlib.Path,
 ) -> tuple[transformer.ModelConfig, Any, tokenizer_lib.Tokenizer]:
-  """Reads a policy; parameters are float32.
+  """Reads a policy; parameters are float32, `remat` is the default.
 
   Raises:
     PolicyError: a file is missing or damaged, or a shape is not the model's.
@@ -77,16 +90,9 @@ def load(
       raise PolicyError(f"no policy in {folder}: {name} is missing")
   try:
     settings = json.loads((folder / _SETTINGS).read_text())
-    config = transformer.ModelConfig(**settings)
+    config = transformer.ModelConfig(**_without_execution(settings))
     arrays = safetensors.numpy.load_file(str(folder / _WEIGHTS))
     tokenizer = tokenizer_lib.load(folder / _VOCABULARY)
-  except (
-    ValueError,
-    TypeError,
-    OSError,
-    safetensors.SafetensorError,
-  ) as error:
-    raise PolicyError(f"damaged policy in {folder}: {error}") from None
   except Exception as error:  # the tokenizers library raises bare Exception
     raise PolicyError(f"damaged policy in {folder}: {error}") from None
   wanted = jax.eval_shape(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
+from kernels_eval.client import HarnessError
 from kernels_eval.schema import Evaluation, ProblemCard, Request
 from leap_jax import buffer as buffer_lib
 from leap_jax import feedback, methods, prompts
@@ -78,9 +79,8 @@ def fits(tokenizer: Tokenizer, problem: ProblemCard, shape: RolloutShape):
 def feedback_context(
   tokenizer: Tokenizer,
   evaluation: Evaluation,
+  stop_reason: StopReason,
   budget: int,
-  *,
-  stopped: bool,
 ) -> tuple[list[int], str, bool]:
   """Ids that a failed row reads before its next answer.
 
@@ -89,20 +89,22 @@ def feedback_context(
   Args:
     tokenizer: of the policy.
     evaluation: of the failed turn.
+    stop_reason: of its answer; one that was cut still lacks its end.
     budget: most ids.
-    stopped: False if the answer was cut, so that its end is still missing.
 
   Returns:
-    (ids, the verdict as text, whether it was cut).
+    (ids, the text of them, whether it was cut).
   """
-  message = prompts.feedback_message(feedback.render(evaluation))
+  message = prompts.feedback_message(feedback.render(evaluation, stop_reason))
   ids = tokenizer.context(message)
-  end = [] if stopped else list(tokenizer.stop_tokens[:1])
+  was_stopped = stop_reason == StopReason.STOP
+  end = [] if was_stopped else list(tokenizer.stop_tokens[:1])
   # The first id opens the user's part and the last two close it: kept whole.
   head, body, tail = end + ids[:1], ids[1:-2], ids[-2:]
   room = budget - len(head) - len(tail)
   kept = feedback.cut(body, room, tokenizer.encode(_CUT_MARKER))
-  return head + kept + tail, message.text, len(kept) < len(body)
+  read = head + kept + tail
+  return read, tokenizer.decode(read), len(kept) < len(body)
 
 
 def _pad(rows, width, dtype=np.int32):
@@ -159,6 +161,10 @@ def collect(
 
   Returns:
     The filled buffer, trajectories and costs.
+
+  Raises:
+    PromptTooLong: a problem does not fit.
+    HarnessError: the harness lost every first answer; it judges nothing.
   """
   stats = Stats()
   ids = first_prompts(tokenizer, problems)
@@ -189,6 +195,8 @@ def collect(
       sampler, shape, params, key, state, live, turn, batch, stats
     )
     evaluations = _judge(tokenizer, answers, live, turn, evaluate, stats)
+    if turn == 0:
+      _check_harness(evaluations)
     buffer = _record(
       programs.record_turn[turn, batch],
       buffer,
@@ -205,7 +213,7 @@ def collect(
       active = np.asarray(gate(correct, np.asarray(buffer.ok)))
     # Who goes on? The schedule's own mask over the buffer says it.
     executed = np.asarray(programs.goes_on(buffer, active))
-    _note(live, answers, evaluations, active)
+    _note(live, active)
     if turn + 1 == shape.num_turns:
       break
     goes_on = executed[..., turn + 1].reshape(-1)
@@ -257,23 +265,29 @@ def _judge(tokenizer, answers, live, turn, evaluate, stats):
   stats.harness_calls += len(requests)
   stats.turns += len(requests)
   for place, row in enumerate(live):
+    was_stopped = bool(answers.stopped[place])
     row.turns.append(
       Turn(
         completion=requests[place].text,
         num_tokens=int(answers.lengths[place]),
-        stop_reason=StopReason.STOP
-        if answers.stopped[place]
-        else StopReason.LENGTH,
+        stop_reason=StopReason.STOP if was_stopped else StopReason.LENGTH,
         evaluation=evaluations[place],
+        # An answer that was cut failed, whatever its first lines do.
+        correct=evaluations[place].passed and was_stopped,
         feedback=None,
       )
     )
   return evaluations
 
 
-def _is_correct(evaluation, answers, place):
-  """An answer that was cut failed, whatever its first lines do."""
-  return evaluation.passed and bool(answers.stopped[place])
+def _check_harness(evaluations):
+  """Stops a run whose harness judges nothing: its numbers would be empty."""
+  if any(evaluation.counts for evaluation in evaluations):
+    return
+  raise HarnessError(
+    f"the harness lost all {len(evaluations)} answers of a batch; the first: "
+    f"{evaluations[0].message}"
+  )
 
 
 def _record(
@@ -292,7 +306,6 @@ def _record(
   place[: len(live)] = [row.index for row in live]
   context, context_lengths = _pad(contexts + [[]] * pad, width)
   of = lambda values, dtype: np.asarray([*values, *[0] * pad], dtype)
-  pairs = list(enumerate(evaluations))
   return record(
     buffer,
     place,
@@ -301,30 +314,30 @@ def _record(
     answers.tokens,
     answers.lengths,
     answers.logprobs,
-    of([_is_correct(e, answers, i) for i, e in pairs], bool),
+    of([row.turns[-1].correct for row in live], bool),
     of([e.counts for e in evaluations], bool),
     of([e.speedup or 0.0 for e in evaluations], np.float32),
   )
 
 
-def _note(live, answers, evaluations, active):
+def _note(live, active):
   """Why rows that end with this turn end."""
-  for place, (row, evaluation) in enumerate(
-    zip(live, evaluations, strict=True)
-  ):
-    row.num_tokens += int(answers.lengths[place])
-    if not evaluation.counts:
+  for row in live:
+    last = row.turns[-1]
+    row.num_tokens += last.num_tokens
+    if not last.evaluation.counts:
       row.end = EndReason.FAULT
-    elif _is_correct(evaluation, answers, place):
+    elif last.correct:
       row.end = EndReason.SOLVED
     elif not active[row.problem_index]:
       row.end = EndReason.PRUNED
 
 
 def _next_context(row, shape, tokenizer, stats):
-  """What a row reads next; None if no answer would fit behind it."""
+  """What a row reads next; None if no answer worth a turn fits behind it."""
   last = row.turns[-1]
-  room = shape.max_context_tokens - row.num_tokens - 1
+  taken = row.num_tokens + shape.least_answer_tokens
+  room = shape.max_context_tokens - taken
   budget = min(shape.max_feedback_tokens, room)
   if budget < _LEAST_FEEDBACK_TOKENS:
     row.end = EndReason.CONTEXT_FULL
@@ -333,8 +346,8 @@ def _next_context(row, shape, tokenizer, stats):
   context, text, was_cut = feedback_context(
     tokenizer,
     last.evaluation,
+    last.stop_reason,
     budget,
-    stopped=last.stop_reason == StopReason.STOP,
   )
   stats.feedback_cut += was_cut
   row.turns[-1] = dataclasses.replace(last, feedback=text)

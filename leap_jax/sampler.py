@@ -14,6 +14,7 @@ under the temperature-scaled softmax over the whole vocabulary.
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 
@@ -101,6 +102,8 @@ def next_turn(
   Returns:
     SamplerState of B rows.
   """
+  chex.assert_shape(tokens, (rows.shape[0], shape.max_feedback_tokens))
+  chex.assert_equal_shape((rows, lengths))
   old = state.caches[0].keys.shape[1]
   room = shape.context_tokens(turn) + 1
   # Reading pads to the full feedback width, which may reach past the room.
@@ -170,6 +173,7 @@ def decode(
     Completions and the state behind them.
   """
   batch, room = alive.shape[0], state.caches[0].keys.shape[1]
+  chex.assert_shape((rows, alive, state.lengths), (batch,))
   most = shape.max_new_tokens
   full = jnp.minimum(state.lengths + most, room - 1)
   keys = row_keys(key, rows, shape.group_size, turn)
@@ -297,13 +301,8 @@ def make_sampler(
       )
       .compile()
     )
-  for _, turn, batch in jobs:
-    if turn == 0:
-      continue
-    # A turn starts from any bucket of the turn before.
-    for before in shape.buckets(turn - 1):
-      if before < batch:
-        continue
+  for turn in range(1, shape.num_turns):
+    for before, batch in reversed(shape.transitions(turn)):
       on_compile(f"turn {turn + 1}, {before} to {batch} rows")
 
       def run_next(params, state, rows, tokens, lengths, turn=turn):

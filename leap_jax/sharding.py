@@ -9,9 +9,9 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from leap_jax.types import Bucket
 
 
-def make_mesh(num_devices: int | None = None) -> jax.sharding.Mesh:
-  """All devices (or the first few) along `data`; `model` has one for now."""
-  devices = jax.devices()[:num_devices]
+def make_mesh() -> jax.sharding.Mesh:
+  """All devices along `data`; `model` has one for now."""
+  devices = jax.devices()
   return jax.make_mesh(
     (len(devices), 1),
     ("data", "model"),

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import tokenizers
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from leap_jax import files
 from leap_jax.types import Message
 
 PAD, END, USER, ASSISTANT = "<|pad|>", "<|end|>", "<|user|>", "<|assistant|>"
@@ -60,9 +61,13 @@ class Tokenizer:
     """Ids of an answer as the policy would sample it, with its end."""
     return [*self.encode(text), self.id_of(END)]
 
+  def to_json(self) -> bytes:
+    """What `load` reads."""
+    return self.inner.to_str(pretty=True).encode()
+
   def save(self, path: pathlib.Path) -> None:
-    """Writes the vocabulary as JSON."""
-    self.inner.save(str(path))
+    """Writes the vocabulary as JSON; the file is whole or not there."""
+    files.write_whole(path.parent, {path.name: self.to_json()})
 
 
 def _finish(inner):

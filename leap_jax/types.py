@@ -44,8 +44,9 @@ class Turn:
   completion: str
   num_tokens: int
   stop_reason: StopReason
-  evaluation: Evaluation
-  feedback: str | None  # what the policy was told next, if it was told
+  evaluation: Evaluation  # of the text, whole or cut
+  correct: bool  # the kernel passed and the answer is whole
+  feedback: str | None  # what the policy read next, if it did; maybe cut
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,12 +107,17 @@ class RolloutShape:
   max_feedback_tokens: int
   max_new_tokens: int
   max_context_tokens: int
-  row_buckets: tuple[int, ...]  # batch sizes of later turns, ascending
+  row_buckets: tuple[int, ...]  # smaller batches of later turns, ascending
 
   @property
   def num_rows(self) -> int:
     """R = P * G."""
     return self.num_problems * self.group_size
+
+  @property
+  def least_answer_tokens(self) -> int:
+    """Half of a turn's budget: with less room behind it no turn is begun."""
+    return (self.max_new_tokens + 1) // 2
 
   @property
   def segment_tokens(self) -> int:
@@ -129,9 +135,26 @@ class RolloutShape:
     return min(longest, self.max_context_tokens)
 
   def buckets(self, turn: int) -> tuple[int, ...]:
-    """Batch sizes that a turn may have."""
-    return (self.num_rows,) if turn == 0 else self.row_buckets
+    """Batch sizes that a turn may have, ascending; the last holds all rows.
+
+    A later turn never has more rows than the first: row buckets that are no
+    smaller are of no use, and R itself is always there.
+    """
+    smaller = tuple(b for b in self.row_buckets if b < self.num_rows)
+    return (self.num_rows,) if turn == 0 else (*smaller, self.num_rows)
 
   def bucket_for(self, num_rows: int) -> int:
     """The smallest bucket for later turns that holds so many rows."""
-    return next(b for b in self.row_buckets if b >= num_rows)
+    return next(b for b in self.buckets(1) if b >= num_rows)
+
+  def transitions(self, turn: int) -> tuple[tuple[int, int], ...]:
+    """(batch of the turn before, batch of this turn), from turn 1.
+
+    Rows only drop out, so a batch never grows.
+    """
+    return tuple(
+      (before, batch)
+      for before in self.buckets(turn - 1)
+      for batch in self.buckets(turn)
+      if batch <= before
+    )

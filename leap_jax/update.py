@@ -27,7 +27,7 @@ class Sums(NamedTuple):
   clipped: jax.Array  # tokens
   kl: jax.Array  # summed over tokens
   abs_log_ratio: jax.Array  # summed over tokens
-  max_log_ratio: jax.Array  # maximum of |log ratio|
+  max_log_ratio: jax.Array  # maximum of |log ratio|, all own tokens
   log_ratio_histogram: jax.Array  # [bins] tokens by |log ratio|
   num_tokens: jax.Array
 
@@ -83,7 +83,7 @@ def make_policy_loss(
     kl = losses.kl_estimate(token.log_ratio, mask)
     loss = (micro.weights * (token.loss + kl_coef * kl)).sum()
     entropy = losses.entropy(logits, temperature=temperature)
-    # Every own token is compared, those of turns without advantage too.
+    # The maximum looks at every own token, also of turns without advantage.
     gap = jnp.abs(jnp.where(micro.own, logprobs - micro.behavior_logprobs, 0.0))
     return loss, Sums(
       loss=loss,

@@ -10,7 +10,12 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 # A module may import its own layer and those above it in this list.
 LAYERS = (
-  ("kernels_eval.schema", "leap_jax.types"),
+  (
+    "kernels_eval.schema",
+    "leap_jax.choices",
+    "leap_jax.files",
+    "leap_jax.types",
+  ),
   (
     "leap_jax.advantages",
     "leap_jax.compilations",
@@ -97,6 +102,33 @@ def test_imports_point_one_way(path):
 @pytest.mark.parametrize("path", SOURCES, ids=str)
 def test_files_hold_one_idea(path):
   assert len((ROOT / path).read_text().splitlines()) <= 400, path
+
+
+def test_importing_the_learner_runs_nothing():
+  import subprocess
+  import sys
+
+  # A jitted function that an import makes belongs to whoever needs it.
+  code = """
+import functools, importlib, pathlib, sys
+import jax
+found, jit = [], jax.jit
+@functools.wraps(jit)
+def watched(*arguments, **options):
+  caller = sys._getframe(1).f_globals["__name__"]
+  if caller.startswith("leap_jax"):
+    found.append(caller)
+  return jit(*arguments, **options)
+jax.jit = watched
+for path in sorted(pathlib.Path("leap_jax").rglob("*.py")):
+  name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+  importlib.import_module(name)
+print(found)
+"""
+  done = subprocess.run(
+    [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+  )
+  assert done.stdout.strip() == "[]", done.stderr
 
 
 def test_importing_the_harness_loads_no_jax():

@@ -20,7 +20,8 @@ def get_config() -> config_dict.ConfigDict:
   c.policy.source = "shipped"
   c.policy.size = "tiny"  # of a random policy: a key of transformer.SIZES
   c.policy.vocab_size = 640  # of a random policy's tokenizer
-  c.policy.remat = "none"  # what the backward pass keeps: "none", "block"
+  # Of any policy: "block" computes each block again in the backward pass.
+  c.policy.remat = "none"
 
   c.problems = config_dict.ConfigDict()
   # Composed problems: chains of operators (kernels_eval/problems/composer.py).
@@ -49,7 +50,7 @@ def get_config() -> config_dict.ConfigDict:
   c.rollout.max_feedback_tokens = 80
   c.rollout.max_new_tokens = 144  # of one turn
   c.rollout.max_context_tokens = 680
-  # Batch sizes of later turns; the last one holds all P * G rows.
+  # Batch sizes of later turns, beside all P * G rows.
   c.rollout.row_buckets = (32, 128)
   # Refill (DAPO's dynamic sampling): while fewer groups than this have an
   # advantage, roll out other problems, at most so many times.

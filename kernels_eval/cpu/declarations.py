@@ -257,6 +257,57 @@ def read(
   return found
 
 
+_MAX_RETURN_TYPE = 100  # tokens between a lambda's parameters and its body
+
+
+def _pairs(tokens, first, last):
+  """Index of the closing bracket by that of the opening one."""
+  pairs, opened = {}, []
+  for i in range(first, last):
+    if tokens[i].kind != "mark":
+      continue
+    if tokens[i].text in "([{":
+      opened.append(i)
+    elif tokens[i].text in ")]}" and opened:
+      pairs[opened.pop()] = i
+  return pairs
+
+
+class Lambda(NamedTuple):
+  """Indices: of the `(` and the `)` of its parameters, of the `->` or the `{`
+  that comes behind `mutable` and its kind, and behind its body."""
+
+  opening: int
+  closing: int
+  after: int
+  end: int
+
+
+def lambdas(tokens, first: int, last: int) -> list[Lambda]:
+  """The lambdas in tokens[first:last] that have parameters."""
+  pairs, found = _pairs(tokens, first, last), []
+  for i in range(first + 1, last - 1):
+    if tokens[i].text != "[" or tokens[i].kind != "mark":
+      continue
+    before = tokens[i - 1]
+    is_subscript = before.text in (")", "]", "[") or (
+      before.kind in ("name", "string") and before.text != "return"
+    )
+    opening = pairs.get(i, last) + 1
+    if is_subscript or opening >= last or tokens[opening].text != "(":
+      continue
+    closing = body = pairs.get(opening, last)
+    furthest = min(last, closing + _MAX_RETURN_TYPE)
+    after = None
+    while body < furthest and tokens[body].text not in ("{", ";"):
+      if tokens[body].text == "->" and after is None:
+        after = body
+      body += 1
+    if body in pairs:
+      found.append(Lambda(opening, closing, after or body, pairs[body] + 1))
+  return found
+
+
 def recursive(functions: list[Declaration], tokens) -> set[str]:
   """Names of functions that may come to call themselves."""
   names = {n for f in functions for n in f.names}

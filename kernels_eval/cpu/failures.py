@@ -17,7 +17,26 @@ _STATUS_OF_FAULT = {
   "access_limit": Status.TIMEOUT,
   "load_failed": Status.COMPILE_ERROR,
 }
+_LEAST_SHARE = 0.5  # of the processor time that a limit allows
 _FREE_BYTES = 2**20  # less than this in the temporary folder is "full"
+
+
+def _limit_reached(answer, what, wall_s, cpu_s):
+  """Seconds of the limit that ended a job, None if none did.
+
+  Neither a compiler nor a kernel can wait for anything. One that has had little
+  processor time when its wall time is over has been kept from running.
+  """
+  if answer.outcome == host.Outcome.CPU_LIMIT:
+    return cpu_s
+  if answer.outcome != host.Outcome.WALL_LIMIT:
+    return None
+  if answer.cpu_ms < _LEAST_SHARE * 1000 * min(wall_s, cpu_s):
+    raise host.HostError(
+      f"the machine is too busy: in {wall_s:g} s the {what} got "
+      f"{answer.cpu_ms / 1000:.2g} s of processor time"
+    )
+  return wall_s
 
 
 def check_machine(
@@ -35,13 +54,12 @@ def check_machine(
     Stop: a limit was reached.
     HostError: a fault of the machine.
   """
-  if answer.outcome in (
-    host.Outcome.WALL_LIMIT,
-    host.Outcome.CPU_LIMIT,
-  ):
-    limit = settings.compile_cpu_s
+  limit_s = _limit_reached(
+    answer, what, settings.compile_wall_s, settings.compile_cpu_s
+  )
+  if limit_s is not None:
     raise outcome.without_line(
-      Status.TIMEOUT, f"the {what} did not end within {limit:g} s"
+      Status.TIMEOUT, f"the {what} did not end within {limit_s:g} s"
     )
   if answer.outcome == host.Outcome.NOT_STARTED:
     raise host.HostError(f"cannot fork for the {what} (errno {answer.code})")
@@ -85,6 +103,8 @@ def run_failure(
     HostError: a fault of the machine.
   """
   log = report.log
+  if report.state == protocol.FAULTED and not answer.started:
+    raise host.HostError(f"the run did not start: {report.text}")
   if report.state == protocol.FAULTED:
     finding = Finding(
       report.fault, report.text, line, report.thread, report.block
@@ -95,15 +115,13 @@ def run_failure(
       status, f"{place}{report.text}", finding=finding, case=case, log=log
     )
   ended = answer.outcome
-  if ended in (host.Outcome.CPU_LIMIT, host.Outcome.WALL_LIMIT):
-    limit = (
-      settings.run_cpu_s
-      if ended == host.Outcome.CPU_LIMIT
-      else settings.run_wall_s
-    )
+  limit_s = _limit_reached(
+    answer, "kernel", settings.run_wall_s, settings.run_cpu_s
+  )
+  if limit_s is not None:
     return Stop(
       Status.TIMEOUT,
-      f"the kernel did not end within {limit:g} s",
+      f"the kernel did not end within {limit_s:g} s",
       case=case,
       log=log,
     )

@@ -59,6 +59,7 @@ class Answer:
   total_log_bytes: int
   peak_resident_bytes: int
   started: bool  # a run came to the point where it loads the library
+  cpu_ms: float
 
   @property
   def ok(self) -> bool:
@@ -176,7 +177,7 @@ class Host:
       ) from None
     if len(answer) < _ANSWER.size:
       raise HostError("the sandboxed host process ended")
-    outcome, code, wall_us, log_bytes, total, peak, started, _ = (
+    outcome, code, wall_us, log_bytes, total, peak, started, cpu_ms = (
       _ANSWER.unpack_from(answer)
     )
     log = answer[_ANSWER.size : _ANSWER.size + log_bytes]
@@ -188,6 +189,7 @@ class Host:
       total,
       peak,
       bool(started),
+      float(cpu_ms),
     )
 
   @property

@@ -17,14 +17,14 @@ _CASE = struct.Struct("<4I")
 _LAUNCH = struct.Struct("<I3I3I3I")
 _ARGUMENT = struct.Struct("<IIQ")
 _BUFFER = struct.Struct("<QQII32s")
-_REPORT = struct.Struct("<IIIIIiQ3I3IIIQQ512s")
+_REPORT = struct.Struct("<IIIiQ3I3III512s")
 _PAGE = 4096
 # Unused bytes between buffers: a miss by less hits no neighbour. Pages that
 # nobody touches take no memory.
 _GAP = 256 * 1024
 _PRINTF_BYTES = 16 * 1024
 _ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW = 1033, 2, 4  # linux/fcntl.h
-POISON = 0xFF
+SCRATCH_BYTE = 0xFF  # NaN
 
 FAULTS = (  # in the order of native/plan.h
   "none",
@@ -46,6 +46,7 @@ FAULTS = (  # in the order of native/plan.h
   "load_failed",
   "reserved_name",
   "signal",
+  "machine",
 )
 NOT_STARTED, RUNNING, FINISHED, FAULTED = range(4)
 INPUT, OUTPUT, SCRATCH = range(3)
@@ -53,13 +54,15 @@ INPUT, OUTPUT, SCRATCH = range(3)
 
 @dataclasses.dataclass(frozen=True)
 class RunBuffer:
-  """A buffer of one case. `contents` is None for outputs and scratch."""
+  """A buffer of one case. `contents` is None for outputs and scratch, whose
+  bytes are all `poison_byte`."""
 
   name: str
   role: int
   num_bytes: int
   item_bytes: int
   contents: np.ndarray | None
+  poison_byte: int = SCRATCH_BYTE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +93,6 @@ class Report:
   candidate, so it is believed only where it speaks against the candidate."""
 
   state: int
-  num_cases_done: int
   case_index: int
   fault: str
   line: int | None
@@ -98,7 +100,6 @@ class Report:
   thread: tuple[int, int, int]
   block: tuple[int, int, int]
   shared_bytes: int
-  num_accesses: int
   text: str
   log: str
 
@@ -213,7 +214,7 @@ class Mapping:
         b += 1
         view = self._bytes(offset, buffer.num_bytes)
         if buffer.contents is None:
-          view[:] = POISON
+          view[:] = buffer.poison_byte
         else:
           view[:] = buffer.contents.reshape(-1).view(np.uint8)
 
@@ -228,14 +229,13 @@ class Mapping:
   def report(self) -> Report:
     """Reads the report; texts are cut to printable characters."""
     fields = _REPORT.unpack_from(self._memory, self._report_at)
-    state, done, case, _, fault, line, offset = fields[:7]
-    thread, block = fields[7:10], fields[10:13]
-    shared, printed, accesses, _, text = fields[13:]
+    state, case, fault, line, offset = fields[:5]
+    thread, block = fields[5:8], fields[8:11]
+    shared, printed, text = fields[11:]
     printed = min(printed, _PRINTF_BYTES)
     log = bytes(self._memory[self._printf_at : self._printf_at + printed])
     return Report(
       state=state,
-      num_cases_done=min(done, len(self.cases)),
       case_index=min(case, len(self.cases) - 1),
       fault=FAULTS[fault] if fault < len(FAULTS) else "signal",
       line=line if line > 0 else None,
@@ -243,7 +243,6 @@ class Mapping:
       thread=thread,
       block=block,
       shared_bytes=shared,
-      num_accesses=accesses,
       text=_printable(text.split(b"\0")[0]),
       log=_printable(log),
     )

@@ -20,7 +20,8 @@ HEADERS = frozenset(
   math_constants.h
   stdint.h cstdint float.h cfloat limits.h climits stddef.h cstddef stdio.h
   cstdio assert.h cassert string.h cstring cuda_fp16.h cuda_fp16.hpp cuda_bf16.h
-  cuda_bf16.hpp sm_60_atomic_functions.h stdlib.h cstdlib type_traits""".split()
+  cuda_bf16.hpp sm_60_atomic_functions.h stdlib.h cstdlib type_traits
+  limits""".split()
 )
 _UNSUPPORTED_HEADERS = {  # first part of the name: what it would bring
   "cooperative_groups": "cooperative groups",
@@ -108,6 +109,7 @@ class Macros:
   def __init__(self):
     self.shared: dict[str, str] = {}  # for `__shared__`, with their text
     self.device: set[str] = set()  # hold `__device__` or its kind
+    self.kernel: set[str] = set()  # hold `__global__`
 
 
 _EXECUTOR_NAMES = _executor_names()
@@ -162,8 +164,8 @@ def _check_include(name, rest, line):
       raise unsupported(f"{what} (<{header[:60]}>)", line)
   raise CandidateError(
     Status.COMPILE_ERROR,
-    f"no header {rest.strip()[:60]} for device code; there are cuda_runtime.h, "
-    "cuda_fp16.h, cuda_bf16.h, math.h, stdint.h, float.h, limits.h",
+    f"no header {rest.strip()[:60]} for device code; there are "
+    f"{', '.join(sorted(HEADERS))}",
     line,
   )
 
@@ -220,6 +222,8 @@ def directive(text: str, line: int, macros: Macros) -> str | None:
       macros.shared[alias.group(1)] = alias.group(2)
     elif macro and any(t.text in declarations.DEVICE_WORDS for t in tokens):
       macros.device.add(macro.group(1))
+      if any(t.text == "__global__" for t in tokens):
+        macros.kernel.add(macro.group(1))
   if "_Pragma" in text:
     return _PRAGMA_OPERATOR.sub("", text)
   return None

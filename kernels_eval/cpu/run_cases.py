@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from kernels_eval import dtypes, expressions
-from kernels_eval.candidate import Candidate
+from kernels_eval.candidate import NUMBA, Candidate
 from kernels_eval.cpu import protocol
 from kernels_eval.cpu.limits import plan_launch
+from kernels_eval.cpu.numba import build as numba_build
 from kernels_eval.cpu.outcome import Stop
 from kernels_eval.launch_plan import Launch
 from kernels_eval.problems import spec
@@ -63,7 +64,7 @@ def make(
 def _make_case(
   entries, candidate, problem, case, arrays, max_bytes, max_shared_bytes
 ):
-  buffers, place = [], {}
+  buffers, place, shapes = [], {}, []
   for role, tensors in (
     (protocol.INPUT, problem.inputs),
     (protocol.OUTPUT, problem.outputs),
@@ -92,6 +93,7 @@ def _make_case(
           f"most {max_bytes}",
         )
       place[tensor.name] = len(buffers)
+      shapes.append(shape)
       buffers.append(
         protocol.RunBuffer(
           tensor.name,
@@ -99,18 +101,26 @@ def _make_case(
           num_bytes,
           dtype.item_bytes,
           arrays.get(tensor.name) if role == protocol.INPUT else None,
+          dtype.poison_byte
+          if role == protocol.OUTPUT
+          else protocol.SCRATCH_BYTE,
         )
       )
   keys = [(e.kernel, e.template, e.arguments) for e in entries]
   launches = []
   for launch in candidate.launches:
     entry = keys.index((launch.kernel, launch.template, launch.arguments))
-    arguments = [
-      ("buffer", place[name])
-      if name in place
-      else ("bits", _scalar_bits(name, case))
-      for name in launch.arguments
-    ]
+    arguments = []
+    for name in launch.arguments:
+      i = place.get(name)
+      if i is None:
+        arguments.append(("bits", _scalar_bits(name, case)))
+      elif candidate.language == NUMBA:
+        arguments += numba_build.run_arguments(
+          i, shapes[i], buffers[i].item_bytes
+        )
+      else:
+        arguments.append(("buffer", i))
     launches.append(
       plan_launch(launch, entry, case.dims, arguments, max_shared_bytes)
     )

@@ -14,4 +14,5 @@ class Settings:
   run_wall_s: float = 20.0
   run_cpu_s: float = 5.0
   max_buffer_bytes: int = 64 * 2**20
+  max_scratch_bytes: int = 8 * 2**20  # over all cases
   access_limit: int = 200_000_000

@@ -62,6 +62,8 @@ CANDIDATE_FLAGS = (
   "-Wno-cpp",  # `#warning` would fill the log, which host_code.py reads
 )
 _NATIVE_FLAGS = ("-std=c++17", "-O2", "-g1", "-fno-exceptions", "-fno-rtti")
+# It is written in the candidates' own dialect (device.h).
+_LIBDEVICE_FLAGS = (*_NATIVE_FLAGS, "-fPIC", "-nostdinc", "-ffp-contract=off")
 
 
 _UNIT, _ASSEMBLY, _OBJECT, _HEADER = "UNIT.cpp", "ASSEMBLY", "OBJECT", "HEADER"
@@ -171,9 +173,16 @@ def _run(command):
   if done.returncode:
     raise ToolchainError(
       f"`{command[0]}` failed while building the CPU executor: "
-      f"{(done.stderr or done.stdout).strip()[:2000]}"
+      f"{_first_line(done.stderr or done.stdout)}"
     )
   return done.stdout.strip()
+
+
+def _first_line(text):
+  """Of what a tool has printed: the first error, or the first line."""
+  lines = [line.strip() for line in text.splitlines() if line.strip()]
+  errors = [line for line in lines if "error" in line.lower()]
+  return (errors or lines or ["it printed nothing"])[0][:400]
 
 
 def _libm(compiler):
@@ -233,6 +242,13 @@ def _build(folder, compiler):
   for header in NATIVE.glob("*.h"):
     shutil.copy(header, folder / header.name)
   runtime = [str(p) for p in sorted((NATIVE / "runtime").glob("*.cpp"))]
+  libdevice = str(folder / "libdevice.o")
+  _run(
+    [
+      *(compiler, *_LIBDEVICE_FLAGS, "-c", str(NATIVE / "libdevice.cpp")),
+      *("-o", libdevice),
+    ]
+  )
   _run(
     [
       compiler,
@@ -242,6 +258,7 @@ def _build(folder, compiler):
       f"-Wl,--version-script={NATIVE / 'runtime' / 'exports.map'}",
       "-Wl,-soname,libke_runtime.so",
       *runtime,
+      libdevice,
       "-o",
       str(folder / "libke_runtime.so"),
       "-lm",
@@ -298,7 +315,10 @@ def prepare(compiler_name: str = "g++") -> Toolchain:
     with contextlib.suppress(OSError):  # not ours, or read-only
       os.utime(parts)
   else:
-    parts = _build_into_cache(parts, compiler)
+    try:
+      parts = _build_into_cache(parts, compiler)
+    except OSError as error:
+      raise ToolchainError(f"cannot build the CPU executor: {error}") from None
   compile_step, assemble_step = _steps(compiler)
   return Toolchain(
     compiler,

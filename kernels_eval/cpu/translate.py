@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kernels_eval import dtypes, source
 from kernels_eval.candidate import Candidate
-from kernels_eval.cpu import declarations, host_code, refusals
+from kernels_eval.cpu import declarations, host_code, inlining, refusals
 from kernels_eval.launch_plan import CandidateError, Launch
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status
@@ -280,10 +280,13 @@ def translate_source(program: str) -> Unit:
         edits += [(t, "") for t in tokens[i : close + 1]]
     scopes.step(tokens, i)
   plain = [t for t in tokens if t.kind != "directive"]
-  found = declarations.read(plain, macros.device)
+  found = [
+    d._replace(words=d.words | {"__global__"}) if d.words & macros.kernel else d
+    for d in declarations.read(plain, macros.device)
+  ]
   for index, mark in [
     *host_code.marks(found, plain),
-    *_inline_marks(found, plain),
+    *inlining.marks(found, plain),
   ]:
     start = plain[index].start
     edits.append((source.Token("mark", "", start, start), mark))
@@ -293,31 +296,6 @@ def translate_source(program: str) -> Unit:
     if d.kind == "function" and d.is_device
   )
   return Unit(_edited(program, edits), tuple(shared_of_file), device_lines)
-
-
-def _inline_marks(found, tokens):
-  """The compiler's instrumentation overlooks objects in memory that are handed
-  to a call or come from one (`s[i] = make(x[i])`). Inlined, both are plain
-  assignments, which it sees."""
-  device = [
-    d
-    for d in found
-    if d.kind == "function" and d.is_device and "__global__" not in d.words
-  ]
-  objects = [d for d in device if d.takes_objects and "virtual" not in d.words]
-  if not objects:
-    return []
-  recursive = declarations.recursive(device, tokens)
-  return [
-    (
-      d.first,
-      "KE_ALWAYS_INLINE "
-      if d.words & {"inline", "__inline__", "__forceinline__"}
-      else "inline KE_ALWAYS_INLINE ",
-    )
-    for d in objects
-    if not recursive.intersection(d.names)
-  ]
 
 
 def parameter_type(name: str, problem: spec.Problem, scratch) -> str:

@@ -8,10 +8,11 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 
+import msgspec
 import numpy as np
 
 from kernels_eval import sandbox
-from kernels_eval.candidate import Candidate
+from kernels_eval.candidate import NUMBA, Candidate
 from kernels_eval.cpu import compile_log as shared_log
 from kernels_eval.cpu import failures, protocol, toolchain
 from kernels_eval.cpu import host as host_lib
@@ -30,6 +31,8 @@ from kernels_eval.cuda import (
 )
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.launch_plan import Launch
+from kernels_eval.numba import build as numba_build
+from kernels_eval.numba import client as numba_client
 from kernels_eval.problems import spec
 from kernels_eval.schema import Diagnostic, Finding, Status
 
@@ -45,11 +48,16 @@ _KIND = {  # of a finding, by the driver's error
 
 @dataclasses.dataclass(frozen=True)
 class Artefact:
-  """A compiled candidate. `names` are mangled, one for each entry."""
+  """A compiled candidate: for each entry, its module and its mangled name."""
 
-  cubin: bytes
+  modules: tuple[bytes, ...]  # cubins or PTX
   entries: tuple[Launch, ...]
-  names: tuple[str, ...]
+  places: tuple[tuple[int, str], ...]
+
+  @property
+  def program(self) -> bytes:
+    """What a launcher loads (`jobs.py`)."""
+    return msgspec.msgpack.encode(self.modules)
 
 
 class CudaExecutor:
@@ -82,6 +90,7 @@ class CudaExecutor:
     self._settings = settings
     self._cuda_settings = cuda_settings
     self._closed = False
+    self._numba: numba_client.FrontEnd | None = None
     self._connection = connection.Connection(server)
     self._host = self._start_host()
 
@@ -97,6 +106,11 @@ class CudaExecutor:
       ],
     )
 
+  def name_for(self, language: str) -> str:
+    """The executor's name in the record of a candidate."""
+    del language
+    return NAME
+
   @property
   def device(self) -> jobs.Hello:
     """What the GPU is."""
@@ -105,6 +119,7 @@ class CudaExecutor:
   def restart(self) -> None:
     """Everything anew after a fault; HostError if it does not come up."""
     self._host.close()
+    self._close_numba()
     self._connection.close()
     if self._closed:
       raise host_lib.HostError("the executor is closed")
@@ -115,7 +130,13 @@ class CudaExecutor:
     """Ends the host and hangs up. Any thread may call it."""
     self._closed = True
     self._host.close()
+    self._close_numba()
     self._connection.close()
+
+  def _close_numba(self):
+    front_end, self._numba = self._numba, None
+    if front_end is not None:
+      front_end.close()
 
   @contextlib.contextmanager
   def folder(self) -> Iterator[pathlib.Path]:
@@ -135,8 +156,33 @@ class CudaExecutor:
       Stop: with the compiler's messages.
       HostError: a fault of the machine.
     """
-    settings = self._settings
     launches = shared_translate.entries(candidate)
+    if candidate.language == NUMBA:
+      return self._compile_numba(candidate, problem, launches)
+    return self._compile_cuda(candidate, problem, launches, folder)
+
+  def _compile_numba(self, candidate, problem, launches):
+    try:
+      if self._numba is None:
+        self._numba = numba_client.FrontEnd(
+          self._protections, self._root, "ptx"
+        )
+      compiled = numba_build.compile_kernels(
+        self._numba,
+        candidate.source,
+        numba_build.kernels_of(launches, candidate, problem),
+        "ptx",
+        self.device.compute_capability,
+        self._settings,
+      )
+    except (numba_client.ServerError, numba_client.UnavailableError) as error:
+      raise host_lib.HostError(str(error)) from None
+    modules = tuple("\n".join(k.texts).encode() for k in compiled.kernels)
+    places = tuple((i, k.symbol) for i, k in enumerate(compiled.kernels))
+    return Artefact(modules, tuple(launches), places)
+
+  def _compile_cuda(self, candidate, problem, launches, folder):
+    settings = self._settings
     unit = translate.translate_unit(candidate, problem)
     (folder / "unit.cu").write_text(unit, "utf-8", "replace")
     major, minor = self.device.compute_capability
@@ -167,8 +213,9 @@ class CudaExecutor:
     names = (folder / "unit.names").read_text().splitlines()
     if len(names) != len(launches):
       raise host_lib.HostError("the compiler gave no name for a kernel")
+    cubin = (folder / "unit.cubin").read_bytes()
     return Artefact(
-      (folder / "unit.cubin").read_bytes(), tuple(launches), tuple(names)
+      (cubin,), tuple(launches), tuple((0, name) for name in names)
     )
 
   def run(
@@ -193,12 +240,13 @@ class CudaExecutor:
       max_shared_bytes=self.device.shared_bytes,
     )
     layout = image.lay_out(run_cases)
-    first = _aligned(len(artefact.cubin))
+    program = artefact.program
+    first = _aligned(len(program))
     offsets = [
       first + i * _aligned(layout.num_bytes) for i in range(len(image.PATTERNS))
     ]
     size = offsets[-1] + _aligned(layout.num_bytes)
-    descriptor = connection.make_mapping([artefact.cubin], size)
+    descriptor = connection.make_mapping([program], size)
     try:
       memory = connection.view(descriptor, size)
       images = [memory[o : o + layout.num_bytes] for o in offsets]
@@ -206,12 +254,12 @@ class CudaExecutor:
         image.fill(pixels, run_cases, layout, pattern)
       report = self._connection.ask(
         jobs.Run(
-          cubin_bytes=len(artefact.cubin),
+          program_bytes=len(program),
           image_offsets=tuple(offsets),
           image_bytes=layout.num_bytes,
           cases=tuple(
             tuple(
-              make_launch(k, artefact.names[k.entry], places)
+              make_launch(k, artefact.places[k.entry], places)
               for k in case.launches
             )
             for case, places in zip(run_cases, layout.offsets, strict=True)
@@ -252,7 +300,7 @@ def _aligned(n):
 
 def make_launch(
   launch: protocol.RunLaunch,
-  name: str,
+  entry: tuple[int, str],
   places: Sequence[int],
 ) -> jobs.Launch:
   """A launch for the launcher, with places of buffers in the image."""
@@ -261,9 +309,10 @@ def make_launch(
     if kind == "buffer":
       arguments.append(jobs.Argument(True, places[value], 8))
     else:
-      arguments.append(jobs.Argument(False, value, 4))
+      num_bytes = 8 if kind == "word" else 4
+      arguments.append(jobs.Argument(False, value, num_bytes))
   return jobs.Launch(
-    name, launch.grid, launch.block, launch.shared_bytes, tuple(arguments)
+    *entry, launch.grid, launch.block, launch.shared_bytes, tuple(arguments)
   )
 
 

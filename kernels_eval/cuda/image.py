@@ -2,7 +2,8 @@
 
 Everything that is neither an input nor already written holds a pattern: outputs
 and scratch before the run, and the zones between buffers, which must still hold
-it afterwards. An image goes to the device and comes back in one copy each.
+it afterwards. (Outputs that are whole numbers hold the other one of the two.)
+An image goes to the device and comes back in one copy each.
 """
 
 from collections.abc import Sequence
@@ -62,6 +63,10 @@ def fill(
         image[offset : offset + buffer.num_bytes] = buffer.contents.reshape(
           -1
         ).view(np.uint8)
+      else:  # whole numbers have another poison first
+        image[offset : offset + buffer.num_bytes] = (
+          pattern ^ buffer.poison_byte ^ protocol.SCRATCH_BYTE
+        )
 
 
 def find_damage(

@@ -1,8 +1,8 @@
 """What a judge asks a launcher for, and what the launcher answers.
 
 A job's message travels with the descriptor of one memory mapping, which holds
-the cubins and the images (`image.py`); the launcher copies the images back to
-where they lay.
+the programs and the images (`image.py`); the launcher copies the images back to
+where they lay. A program is a msgpack-encoded list of modules (cubins or PTX).
 """
 
 import enum
@@ -25,6 +25,7 @@ class Argument(msgspec.Struct, frozen=True, array_like=True):
 class Launch(msgspec.Struct, frozen=True, array_like=True):
   """One launch with numbers."""
 
+  module: int  # of the program
   entry: str  # mangled
   grid: tuple[int, int, int]
   block: tuple[int, int, int]
@@ -35,7 +36,7 @@ class Launch(msgspec.Struct, frozen=True, array_like=True):
 class Run(msgspec.Struct, frozen=True, tag="run"):
   """Run all cases once for each image."""
 
-  cubin_bytes: int  # the cubin comes first in the mapping
+  program_bytes: int  # it comes first in the mapping
   image_offsets: tuple[int, ...]  # into the mapping
   image_bytes: int
   cases: tuple[tuple[Launch, ...], ...]
@@ -58,8 +59,8 @@ class Input(msgspec.Struct, frozen=True, array_like=True):
 class Subject(msgspec.Struct, frozen=True, array_like=True):
   """One program to time."""
 
-  cubin_offset: int
-  cubin_bytes: int
+  program_offset: int
+  program_bytes: int
   launches: tuple[Launch, ...]
 
 
@@ -85,7 +86,7 @@ class Outcome(enum.StrEnum):
   """How a job ended."""
 
   DONE = "done"
-  LOAD_FAILED = "load_failed"  # the driver refuses the cubin
+  LOAD_FAILED = "load_failed"  # the driver refuses a module
   BAD_PARAMETERS = "bad_parameters"  # not what the kernel takes
   LAUNCH_FAILED = "launch_failed"
   KERNEL_FAILED = "kernel_failed"  # sticky: the launcher is replaced

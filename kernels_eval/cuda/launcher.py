@@ -1,7 +1,7 @@
 """Loads and launches compiled kernels on one GPU.
 
-A process of our own code alone: a candidate reaches it as a cubin and runs on
-the device only, in a context that holds inputs but never an expected output.
+A process of our own code alone: a candidate reaches it as device code and runs
+on the device only, in a context that holds inputs, never an expected output.
 Started by `server.py`, which replaces it when it dies, hangs or says that an
 error has spoilt its context.
 """
@@ -135,6 +135,7 @@ class Launcher:
 
   def _helper(self, name, grid, block, shared_bytes, *arguments):
     launch = jobs.Launch(
+      0,
       name,
       (grid, 1, 1),
       (block, 1, 1),
@@ -176,8 +177,8 @@ class Launcher:
       _SCRUB_WORD,
     )
     flat = [k for case in job.cases for k in case]
-    module = module_lib.Module(
-      host[: job.cubin_bytes].tobytes(), flat, self.hello.shared_bytes
+    module = module_lib.Program(
+      host[: job.program_bytes].tobytes(), flat, self.hello.shared_bytes
     )
     try:
       cases = [[module.kernel(k, base) for k in case] for case in job.cases]
@@ -247,9 +248,9 @@ class Launcher:
         )
       programs = []
       for subject in job.subjects:
-        end = subject.cubin_offset + subject.cubin_bytes
-        module = module_lib.Module(
-          host[subject.cubin_offset : end].tobytes(),
+        end = subject.program_offset + subject.program_bytes
+        module = module_lib.Program(
+          host[subject.program_offset : end].tobytes(),
           subject.launches,
           self.hello.shared_bytes,
         )

@@ -1,7 +1,8 @@
-"""Loaded cubins, their launches, and what the driver's errors mean."""
+"""Loaded programs, their launches, and what the driver's errors mean."""
 
 import contextlib
 
+import msgspec
 import numpy as np
 
 from kernels_eval.cuda import jobs
@@ -77,34 +78,43 @@ class Kernel:
     )
 
 
-class Module:
-  """A loaded cubin."""
+class Program:
+  """A loaded candidate: the modules of its kernels. Owns them."""
 
-  def __init__(self, cubin: bytes, launches, max_shared_bytes: int):
-    try:
-      self._module = call(cuda.cuModuleLoadData, cubin)
-    except DriverError as error:
-      raise judged(error, _LOAD_ERRORS, jobs.Outcome.LOAD_FAILED) from None
+  def __init__(self, program: bytes, launches, max_shared_bytes: int):
+    self._modules = []
     self._functions = {}
     self._max_shared_bytes = max_shared_bytes
     self.num_registers = self.shared_bytes = self.local_bytes = 0
     try:
+      for binary in msgspec.msgpack.decode(program, type=list[bytes]):
+        self._load(binary)
       for launch in launches:
         self._prepare(launch)
     except BaseException:
       self.unload()
       raise
 
+  def _load(self, binary):
+    try:
+      # PTX is text, which the driver reads up to a zero.
+      self._modules.append(call(cuda.cuModuleLoadData, binary + b"\0"))
+    except DriverError as error:
+      raise judged(error, _LOAD_ERRORS, jobs.Outcome.LOAD_FAILED) from None
+
   def _prepare(self, launch):
-    function = self._functions.get(launch.entry)
+    key = (launch.module, launch.entry)
+    function = self._functions.get(key)
     if function is None:
       try:
         function = call(
-          cuda.cuModuleGetFunction, self._module, launch.entry.encode()
+          cuda.cuModuleGetFunction,
+          self._modules[launch.module],
+          launch.entry.encode(),
         )
       except DriverError as error:
         raise judged(error, _LOAD_ERRORS, jobs.Outcome.LOAD_FAILED) from None
-      self._functions[launch.entry] = function
+      self._functions[key] = function
       kind = cuda.CUfunction_attribute
       read = lambda attribute: call(
         cuda.cuFuncGetAttribute, attribute, function
@@ -153,12 +163,13 @@ class Module:
 
   def kernel(self, launch: jobs.Launch, base: int) -> Kernel:
     """The launch, with addresses for an image at `base`."""
-    return Kernel(self._functions[launch.entry], launch, base)
+    return Kernel(self._functions[launch.module, launch.entry], launch, base)
 
   def unload(self) -> None:
     """Gives its memory back; nothing happens in a spoilt context."""
-    with contextlib.suppress(DriverError):
-      call(cuda.cuModuleUnload, self._module)
+    for module in self._modules:
+      with contextlib.suppress(DriverError):
+        call(cuda.cuModuleUnload, module)
 
 
 def _parameter_bytes(function):

@@ -216,7 +216,8 @@ class Timer:
       position += len(data) + padding
       return start
 
-    cubins = [place(a.cubin) for a, _ in subjects]
+    programs = [a.program for a, _ in subjects]
+    starts = [place(program) for program in programs]
     table = []
     for i, item in enumerate(prepared.inputs):
       raw = item.base.view(np.uint8)
@@ -244,15 +245,15 @@ class Timer:
     job = jobs.Timing(
       subjects=tuple(
         jobs.Subject(
-          cubin,
-          len(a.cubin),
+          start,
+          len(program),
           tuple(
-            executor.make_launch(k, a.names[k.entry], layout.offsets[0])
+            executor.make_launch(k, a.places[k.entry], layout.offsets[0])
             for k in run_case.launches
           ),
         )
-        for cubin, (a, run_case), layout in zip(
-          cubins, subjects, layouts, strict=True
+        for start, program, (a, run_case), layout in zip(
+          starts, programs, subjects, layouts, strict=True
         )
       ),
       image_bytes=max(layout.num_bytes for layout in layouts),

@@ -9,11 +9,11 @@ import re
 
 from kernels_eval import source
 from kernels_eval.candidate import Candidate
-from kernels_eval.cpu import refusals, translate
+from kernels_eval.cpu import half_words, refusals, translate
 from kernels_eval.problems import spec
 
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]*)[>\"]")
-_HALF = re.compile("half|bfloat|bf16")
+_HALF_DTYPES = ("float16", "bfloat16")
 _NVRTC_HEADERS = (
   "cuda_fp16.h",
   "cuda_fp16.hpp",
@@ -73,7 +73,10 @@ def translate_unit(candidate: Candidate, problem: spec.Problem) -> str:
     ]
     for launch in translate.entries(candidate)
   ]
-  has_half = _HALF.search(candidate.source + str(types)) is not None
+  tensors = (*problem.inputs, *problem.outputs, *candidate.scratch)
+  has_half = any(t.dtype in _HALF_DTYPES for t in tensors) or (
+    half_words.needed(candidate.source)
+  )
   headers = ["ke_prelude.h"]
   if has_half:
     headers += ["cuda_fp16.h", "cuda_bf16.h"]

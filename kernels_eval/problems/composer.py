@@ -15,12 +15,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kernels_eval.problems import inputs
+from kernels_eval.problems import composer_numba, inputs, reference
 from kernels_eval.problems.spec import Problem, Tensor
 
 PREFIX = "chain-"
 MAX_OPERATORS = 8
 _BLOCK = 128
+_MAX_VALUE = 1e30  # of a step: other inputs and a sum stay within float32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,12 +33,6 @@ class Operator:
   apply: Callable[[np.ndarray, np.ndarray], np.ndarray]  # (v, y)
 
 
-def _sigmoid(v):
-  # Both branches are evaluated: neither may overflow.
-  e = np.exp(-np.abs(v))
-  return np.where(v >= 0, 1 / (1 + e), e / (1 + e))
-
-
 OPERATORS = {
   "relu": Operator(
     "max(v, 0)", "fmaxf(v, 0.0f)", lambda v, y: np.maximum(v, 0)
@@ -46,11 +41,15 @@ OPERATORS = {
   "abs": Operator("|v|", "fabsf(v)", lambda v, y: np.abs(v)),
   "square": Operator("v * v", "v * v", lambda v, y: v * v),
   "sigmoid": Operator(
-    "1 / (1 + exp(-v))", "1.0f / (1.0f + expf(-v))", lambda v, y: _sigmoid(v)
+    "1 / (1 + exp(-v))",
+    "1.0f / (1.0f + expf(-v))",
+    lambda v, y: reference.sigmoid(v),
   ),
   "tanh": Operator("tanh(v)", "tanhf(v)", lambda v, y: np.tanh(v)),
   "silu": Operator(
-    "v / (1 + exp(-v))", "v / (1.0f + expf(-v))", lambda v, y: v * _sigmoid(v)
+    "v / (1 + exp(-v))",
+    "v / (1.0f + expf(-v))",
+    lambda v, y: v * reference.sigmoid(v),
   ),
   "softsign": Operator(
     "v / (1 + |v|)", "v / (1.0f + fabsf(v))", lambda v, y: v / (1 + np.abs(v))
@@ -171,18 +170,20 @@ def sample(rng: np.random.Generator, num_operators: int, reduce: float) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _examples(name):
-  """(x, y, v, result) for inputs of each kind; v is before the reduction."""
+  """(x, y, v, result, largest) for inputs of each kind; v is before the
+  reduction, `largest` the largest number on the way there."""
   operators, reduction = split_name(name)
   rng = np.random.default_rng(0)
   examples = []
   for distribution in inputs.MODERATE:
     # Long rows: the minimum of `max_y-relu` is 0 only there.
     x, y = (inputs.DISTRIBUTIONS[distribution](rng, (16, 256)) for _ in "xy")
-    v = x
+    v, largest = x, 0.0
     for operator in operators:
       v = OPERATORS[operator].apply(v, y)
+      largest = max(largest, float(np.max(np.abs(v))))
     result = v if reduction is None else REDUCTIONS[reduction].apply(v)
-    examples.append((x, y, v, result))
+    examples.append((x, y, v, result, largest))
   return examples
 
 
@@ -191,10 +192,13 @@ def is_sound(name: str) -> bool:
 
   False where the result hardly depends on x (`square-neg-relu` and `relu-min`
   are always 0) or is one of the inputs (`add_1-sub_1`): a kernel that writes a
-  constant or copies would be right.
+  constant or copies would be right. False too where it comes near the end of
+  float32's range (six times `square`).
   """
   varied = moved = False
-  for x, y, v, result in _examples(name):
+  within_range = True
+  for x, y, v, result, largest in _examples(name):
+    within_range &= largest < _MAX_VALUE
     moved |= all(
       float(np.max(np.abs(v - z))) > 1e-2 * float(np.std(z)) for z in (x, y)
     )
@@ -203,7 +207,7 @@ def is_sound(name: str) -> bool:
       len(np.unique(np.round(result / max(spread, 1e-30), 9)))
       > result.size // 8
     )
-  return varied and moved
+  return varied and moved and within_range
 
 
 @functools.cache
@@ -211,7 +215,7 @@ def function_key(name: str) -> str:
   """The same for names of the same function, such as `relu`, `relu-relu` and
   `double-relu-half`, found by its values on fixed inputs."""
   digest = hashlib.sha256()
-  for *_, result in _examples(name):
+  for *_, result, _ in _examples(name):
     scale = max(float(np.std(result)), 1e-30)
     # Six places: far above the noise of another order of operations.
     rounded = np.round(result / scale, 6) + 0.0  # no -0.0
@@ -313,6 +317,7 @@ def compose(name: str) -> Problem:
     if has_y:
       statement = f"For each i < n: v = x[i], y = y[i]; {steps}; out[i] = v."
     source = _elementwise_source(operators, has_y)
+    numba_source = composer_numba.elementwise(operators, has_y)
     launch = "grid=(ceil_div(n, 256)) block=(256)"
     output = Tensor("out", ("n",))
     level = 1 if len(operators) <= 2 else 2
@@ -323,6 +328,7 @@ def compose(name: str) -> Problem:
       f"out[row] = {REDUCTIONS[reduction].text} of v over the row."
     )
     source = _reduction_source(operators, has_y, reduction)
+    numba_source = composer_numba.reduction(operators, has_y, reduction, _BLOCK)
     launch = f"grid=(rows) block=({_BLOCK})"
     output = Tensor("out", ("rows",))
     level = 2 if len(operators) <= 2 else 3
@@ -338,5 +344,6 @@ def compose(name: str) -> Problem:
     shapes=_shapes(name, reduction),
     distributions=inputs.MODERATE,
     canonical_source=source,
+    numba_source=numba_source,
     kernel_name="kernel",
   )

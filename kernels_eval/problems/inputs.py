@@ -42,15 +42,9 @@ def positive(rng, shape):
   return rng.uniform(0.1, 3.0, shape)
 
 
-def spiky(rng, shape):
-  """Normal, and one value in twenty is twenty times as large."""
-  spikes = np.where(rng.random(shape) < 0.05, 20.0, 1.0)
-  return rng.standard_normal(shape) * spikes
-
-
 DISTRIBUTIONS = {
   f.__name__: f
-  for f in (normal, uniform, integers, large, small, negative, positive, spiky)
+  for f in (normal, uniform, integers, large, small, negative, positive)
 }
 DEFAULT = ("normal", "uniform", "negative", "integers", "small", "large")
 MODERATE = ("normal", "uniform", "negative", "integers", "small")
@@ -64,12 +58,6 @@ def indices(limit: str):
     return rng.integers(0, dims[limit], shape).astype(np.float64)
 
   return fill
-
-
-def bits(rng, shape, dims):
-  """Fill for 0 and 1."""
-  del dims
-  return rng.integers(0, 2, shape).astype(np.float64)
 
 
 def distribution(name: str):

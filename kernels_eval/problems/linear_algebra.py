@@ -58,7 +58,7 @@ PROBLEMS = (
     name="matmul_bias_relu",
     level=3,
     statement="A linear layer with rectifier: out[i][j] = max(bias[j] + sum "
-    "over l < k of a[i][t] * b[t][j], 0) for i < m and j < n. a[m][k], b[k][n] "
+    "over t < k of a[i][t] * b[t][j], 0) for i < m and j < n. a[m][k], b[k][n] "
     "and out[m][n] are row-major, bias has n elements.",
     dims=("m", "n", "k"),
     inputs=(

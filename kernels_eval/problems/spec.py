@@ -17,6 +17,7 @@ from kernels_eval import dtypes, expressions
 from kernels_eval.problems import inputs
 
 _CANONICAL = pathlib.Path(__file__).parent / "cuda"
+_NUMBA = pathlib.Path(__file__).parent / "numba"
 
 
 def generator(key: str) -> np.random.Generator:
@@ -83,6 +84,7 @@ class Problem:
   distributions: tuple[str, ...] = inputs.DEFAULT
   tolerance_factor: float = 1.0
   canonical_source: str | None = None  # None: problems/cuda/<name>.cu
+  numba_source: str | None = None  # None: problems/numba/<name>.py
   kernel_name: str | None = None  # None: the problem's name
 
   @property
@@ -109,6 +111,13 @@ class Problem:
     if self.canonical_source is not None:
       return self.canonical_source
     return (_CANONICAL / f"{self.name}.cu").read_text()
+
+  @property
+  def numba_canonical(self) -> str:
+    """A correct Numba-CUDA solution."""
+    if self.numba_source is not None:
+      return self.numba_source
+    return (_NUMBA / f"{self.name}.py").read_text()
 
   @property
   def cases(self) -> tuple[Case, ...]:

@@ -7,6 +7,7 @@ from kernels_eval import client, problems
 from kernels_eval.schema import Request
 from leap_jax import feedback, prompts
 from leap_jax import problems as splits
+from leap_jax.types import StopReason
 
 NAMES = client.compositions(0, 400, (1, 2), 0.3)
 
@@ -36,7 +37,8 @@ def test_every_verdict_is_what_the_harness_says(made):
     for answer, told in zip(talk[1::2], talk[2::2], strict=False):
       (verdict,) = pool.evaluate([Request("x", name, answer.text)])
       assert not verdict.passed
-      assert told == prompts.feedback_message(feedback.render(verdict))
+      text = feedback.render(verdict, StopReason.STOP)
+      assert told == prompts.feedback_message(text)
 
 
 def test_conversations_end_with_a_kernel_that_passes(made):

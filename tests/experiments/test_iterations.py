@@ -2,17 +2,26 @@
 
 import dataclasses
 import pathlib
+import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from experiments import gathering, iterations, problem_sets, programs, settings
+from experiments import (
+  gathering,
+  heldout,
+  iterations,
+  problem_sets,
+  programs,
+  settings,
+)
 from experiments.configs import base
-from experiments.state import NonFinite, Run
+from experiments.state import NonFinite, Progress, Run
+from kernels_eval import client
 from kernels_eval.schema import Status
-from leap_jax import batching, compilations, methods, sharding, update
+from leap_jax import batching, compilations, dcp, methods, sharding, update
 
 
 class FakePool:
@@ -128,6 +137,7 @@ def same(a, b):
   )
 
 
+@pytest.mark.covers("P11")
 def test_without_spread_the_update_is_skipped(setup, stopping):
   run, made, state, pool, _ = setup(all_wrong, stopping)
   new, gathered, values = iterations.iterate(run, made, state, 0)
@@ -138,6 +148,7 @@ def test_without_spread_the_update_is_skipped(setup, stopping):
   assert len(pool.batches) == 1  # hopeless groups get no debugging turns
 
 
+@pytest.mark.covers("P11")
 def test_refilling_ends_after_its_rounds(setup, stopping):
   run, made, state, pool, _ = setup(
     all_wrong, stopping, max_refill_rounds=2, min_spread_groups=1
@@ -149,6 +160,7 @@ def test_refilling_ends_after_its_rounds(setup, stopping):
   assert values["update/skipped"] == 1
 
 
+@pytest.mark.covers("P11")
 def test_refilling_replaces_groups_without_spread(setup, stopping):
   # First round: all wrong. Second: problem 0 has one success.
   round_of = {"n": -1}
@@ -181,6 +193,7 @@ def test_refilling_replaces_groups_without_spread(setup, stopping):
     pytest.fail("no answer of row 1 stopped; the fixture is too weak")
 
 
+@pytest.mark.covers("P11")
 def test_one_group_with_spread_is_trained_on_with_true_counts(setup, stopping):
   decide = lambda r: (
     Status.PASSED if place(r)[0] in (0, 1) else Status.WRONG_ANSWER
@@ -190,9 +203,63 @@ def test_one_group_with_spread_is_trained_on_with_true_counts(setup, stopping):
   assert gathered.has_spread.tolist() == [True, False]
   assert values["update/rows"] == 4
   assert values["update/rows_dropped"] == 4
+  counted = (gathered.advantages != 0).sum()
+  assert 4 <= values["update/samples"] == counted
   assert not same(new.params, stopping) and int(new.step) == 1
 
 
+def test_a_lost_iteration_has_no_accuracy_and_says_why(setup, stopping):
+  # One first answer is judged; then that sample is lost, too.
+  decide = lambda r: (
+    Status.WRONG_ANSWER if place(r) == (0, 0) else Status.INFRASTRUCTURE_ERROR
+  )
+  run, made, state, _, said = setup(decide, stopping)
+  made = dataclasses.replace(
+    made, method=made.method._replace(gate=jax.jit(dcp.open_gate))
+  )
+  written = []
+  writer = types.SimpleNamespace(write=lambda *line: written.append(line))
+  run = dataclasses.replace(run, writer=writer)
+  with run.config.unlocked():
+    run.config.run.num_iterations = 1
+    run.config.run.checkpoint_every = 2
+    run.config.run.save_trajectories = False
+  checkpoints = types.SimpleNamespace(save=lambda *_: None)
+  run = dataclasses.replace(run, checkpoints=checkpoints)
+  iterations.train(run, made, state, None, Progress())
+  ((_, values),) = written
+  assert values["rollout/faults"] == 8
+  for name in ("acc_at_1", "acc_at_last", "turns_per_sample"):
+    assert np.isnan(values[f"rollout/{name}"])
+  assert any("lost 8 of 8 samples" in line for line in said)
+
+
+@pytest.mark.covers("P22")
+def test_a_harness_that_judges_nothing_stops_the_run(setup, stopping):
+  run, made, state, _, _ = setup(
+    lambda r: Status.INFRASTRUCTURE_ERROR, stopping
+  )
+  with pytest.raises(client.HarnessError, match="lost all 8 answers"):
+    iterations.iterate(run, made, state, 0)
+  with pytest.raises(client.HarnessError, match="lost all 8 answers"):
+    heldout.evaluate(run, made, state, Progress(), "before")
+
+
+@pytest.mark.parametrize("policy", ["params", "stopping"])
+def test_what_counts_as_passed_is_what_is_rewarded(setup, request, policy):
+  # Every kernel passes. `params` never stops, so its answers are all cut.
+  run, made, state, _, _ = setup(
+    lambda r: Status.PASSED, request.getfixturevalue(policy)
+  )
+  _, gathered, values = iterations.iterate(run, made, state, 0)
+  host = gathered.host
+  rewarded = (host.correct & host.executed).sum() / host.executed.sum()
+  assert values["kernels/passed"] == pytest.approx(rewarded)
+  assert values["kernels/other_failure"] == pytest.approx(1 - rewarded)
+  assert values["rollout/truncated_fraction"] == pytest.approx(1 - rewarded)
+
+
+@pytest.mark.covers("P22")
 def test_lost_samples_are_no_failures(setup, stopping):
   decide = lambda r: (
     Status.INFRASTRUCTURE_ERROR
@@ -206,6 +273,11 @@ def test_lost_samples_are_no_failures(setup, stopping):
   assert not lost.any()
   # Six samples count; one of them passed.
   assert values["rollout/acc_at_1"] == pytest.approx(1 / 6)
+  # Turns of lost samples count as little as the samples.
+  ran = sum(
+    len(x.turns) for x in gathered.trajectories if x.end_reason != "fault"
+  )
+  assert values["rollout/turns_per_sample"] == pytest.approx(ran / 6)
 
 
 def test_the_same_iteration_twice_is_the_same(setup, stopping):
@@ -239,6 +311,7 @@ def test_numbers_that_are_not_finite_stop_the_run(setup, stopping):
     iterations.gather = original
 
 
+@pytest.mark.covers("P03")
 def test_a_gap_between_sampler_and_trainer_is_told(setup, stopping):
   decide = lambda r: Status.PASSED if place(r)[0] == 0 else Status.WRONG_ANSWER
   run, made, state, _, said = setup(decide, stopping)
@@ -256,6 +329,7 @@ def test_a_gap_between_sampler_and_trainer_is_told(setup, stopping):
 
 
 @pytest.mark.parametrize("policy", ["skip", "refuse"])
+@pytest.mark.covers("P10")
 def test_prompts_that_do_not_fit_are_skipped_or_refused(
   vocabulary, shape, policy
 ):

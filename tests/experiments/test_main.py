@@ -60,6 +60,26 @@ def test_a_failure_is_one_line_and_an_exit_code(
   assert last.startswith("experiments.run: ") and words in last
 
 
+@pytest.mark.parametrize("remat", ["none", "block"])
+@pytest.mark.parametrize("source", ["shipped", "folder", "random"])
+def test_every_policy_is_executed_as_the_config_says(tmp_path, source, remat):
+  from experiments.configs import quickstart
+  from leap_jax import tokenizer
+
+  config = quickstart.get_config()
+  config.policy.remat = remat
+  config.policy.source = source
+  if source == "folder":
+    config.policy.source = str(policy_io.SHIPPED)
+  if source == "random":
+    vocabulary = policy_io.SHIPPED / "tokenizer.json"
+    tokenizer.load(vocabulary).save(tmp_path / "tokenizer.json")
+  model, params, _, _ = run._policy(config, tmp_path, [], None)
+  assert model.remat == remat
+  assert params["embedding"]["embedding"].shape[0] == model.vocab_size
+
+
+@pytest.mark.covers("P22")
 def test_a_machine_without_a_compiler_says_so_once(
   monkeypatch, tmp_path, capsys
 ):

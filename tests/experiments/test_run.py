@@ -97,6 +97,7 @@ def test_every_line_has_the_metrics_of_an_iteration(straight):
   assert any(not r["update/skipped"] for r in records)
 
 
+@pytest.mark.covers("P28")
 def test_nothing_compiles_after_the_first_full_step(straight):
   workdir, _, _ = straight
   records = lines(workdir)
@@ -132,6 +133,7 @@ def test_another_configuration_does_not_touch_the_folder(straight):
   assert (workdir / "metrics.jsonl").read_bytes() == before
 
 
+@pytest.mark.covers("P13")
 def test_a_killed_run_resumes_to_the_same_bits(straight, tmp_path):
   reference, _, _ = straight
   workdir = tmp_path / "killed"

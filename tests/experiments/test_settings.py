@@ -2,12 +2,15 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
 import pytest
 
-from experiments import settings
+from experiments import settings, state
+from leap_jax import choices, losses, methods
+from leap_jax.models import transformer
 
 ROOT = pathlib.Path(__file__).parents[2]
 QUICKSTART = "experiments/configs/quickstart.py"
@@ -48,8 +51,11 @@ def parse(*arguments, config=QUICKSTART):
     ("--config.method.gamma=1.5", ["gamma=1.5", "from 0.0 to 1.0"]),
     ("--config.run.save_trajectories=maybe", ["save_trajectories=maybe"]),
     ("--config.rollout.row_buckets=(64,32)", ["row_buckets", "ascending"]),
-    ("--config.rollout.row_buckets=(32,64)", ["row_buckets ends at 64", "128"]),
     ("--config.learner.bucket_tokens=(100,)", ["bucket_tokens ends at 100"]),
+    (
+      "--config.rollout.max_context_tokens=159",
+      ["max_context_tokens=159", "no room for an answer"],
+    ),
     ("--config.rollout=3", ["section"]),
     ("--config.learner.stop_log_ratio=tight", ["stop_log_ratio=tight"]),
     ("--no_such_flag=1", ["no flag --no_such_flag"]),
@@ -59,6 +65,7 @@ def parse(*arguments, config=QUICKSTART):
     ("--config.method.f_lo=0.95", ["f_lo is above f_hi"]),
   ],
 )
+@pytest.mark.covers("P16")
 def test_a_mistake_names_the_setting_and_what_is_allowed(argument, words):
   with pytest.raises(settings.UsageError) as error:
     parse(argument)
@@ -66,6 +73,39 @@ def test_a_mistake_names_the_setting_and_what_is_allowed(argument, words):
   assert "\n" not in text
   for word in words:
     assert word in text
+
+
+def advertised():
+  """Overrides that the README and the configs show."""
+  texts = [ROOT / "README.md", *CONFIGS]
+  found = [
+    flag
+    for path in texts
+    for flag in re.findall(
+      r"--config\.[\w.]+=[\w.()+,-]*\w\)?", path.read_text()
+    )
+  ]
+  return sorted({f for f in found if "config.X.Y" not in f})
+
+
+@pytest.mark.parametrize("flag", advertised())
+def test_what_we_advertise_is_accepted(flag):
+  name, value = flag.removeprefix("--config.").split("=")
+  config, _ = parse(flag)
+  assert str(settings.flat(config)[name]) == value
+
+
+@pytest.mark.parametrize("num_problems", [1, 2, 8, 16, 24])
+@pytest.mark.parametrize("group_size", [2, 8, 16])
+@pytest.mark.parametrize("buckets", ["(32,128)", "(7,)", "(32,256)"])
+def test_any_sizes_of_a_rollout_are_accepted(num_problems, group_size, buckets):
+  # Whatever is accepted here runs: see the batches in test_rollout_shape.py.
+  config, _ = parse(
+    f"--config.rollout.num_problems={num_problems}",
+    f"--config.rollout.group_size={group_size}",
+    f"--config.rollout.row_buckets={buckets}",
+  )
+  assert state.rollout_shape(config).bucket_for(num_problems * group_size)
 
 
 def test_a_missing_config_is_named_with_its_neighbour():
@@ -83,6 +123,7 @@ def test_a_missing_config_is_named_with_its_neighbour():
     ('c.rollout.group_size = "eight"', "eight"),
   ],
 )
+@pytest.mark.covers("P16")
 def test_a_mistake_in_a_file_is_found_too(tmp_path, body, words):
   path = tmp_path / "mine.py"
   path.write_text(
@@ -94,6 +135,7 @@ def test_a_mistake_in_a_file_is_found_too(tmp_path, body, words):
   assert "\n" not in str(error.value)
 
 
+@pytest.mark.covers("P16")
 def test_an_unset_number_takes_a_number():
   config, _ = parse()
   assert config.learner.stop_log_ratio is None
@@ -118,8 +160,6 @@ def test_overrides_and_types():
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
 def test_every_config_is_valid_and_says_how_to_run_it(path):
-  import re
-
   parse(config=str(path.relative_to(ROOT))) if path.stem != "base" else None
   text = path.read_text()
   if path.stem != "base":
@@ -155,6 +195,51 @@ def test_the_program_exits_with_one_line(tmp_path, arguments, code, words):
   last = done.stderr.strip().splitlines()[-1]
   assert last.startswith("experiments.run: ") and words in last
   assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+  "table,names",
+  [
+    (transformer.SIZES, choices.SIZES),
+    (transformer.REMAT, choices.REMAT),
+    (methods.METHODS, choices.METHODS),
+    (losses.NORMALIZATIONS, choices.NORMALIZATIONS),
+  ],
+)
+def test_choices_are_the_keys_of_their_tables(table, names):
+  assert tuple(table) == names
+
+
+_MISTAKE = """
+import sys
+from experiments import run
+code = run.main(["run", *sys.argv[1:]])
+print(code, [m for m in ("jax", "flax", "orbax", "optax") if m in sys.modules])
+"""
+
+
+@pytest.mark.parametrize(
+  "argument",
+  [
+    "--config.learner.learning_rat=1e-5",
+    "--config.method.name=leep",
+    "--config.policy.size=huge",
+    "--config.rollout.group_size=8.5",
+    "--config.method.f_lo=0.95",
+    "--no_such_flag=1",
+    "--help",
+  ],
+)
+@pytest.mark.covers("P16")
+def test_a_mistake_is_answered_before_jax_is_loaded(argument):
+  done = subprocess.run(
+    [sys.executable, "-c", _MISTAKE, f"--config={QUICKSTART}", argument],
+    cwd=ROOT,
+    capture_output=True,
+    text=True,
+  )
+  code = 0 if argument == "--help" else 2
+  assert done.stdout.splitlines()[-1] == f"{code} []", done.stderr
 
 
 def test_help_shows_every_setting():

@@ -51,12 +51,12 @@ def test_everything_that_decides_counts(change):
   assert _address(**change) != _address()
 
 
-def test_version_code_and_numpy_count(monkeypatch):
+def test_version_code_and_packages_count(monkeypatch):
   before = _address()
   for module, name, value in (
     (addresses, "HARNESS_VERSION", "0"),
     (addresses, "_code_digest", lambda: "other"),
-    (np, "__version__", "0.0.1"),
+    (addresses, "_versions", lambda: [("numpy", "0.0.1")]),
   ):
     with monkeypatch.context() as patch:
       patch.setattr(module, name, value)

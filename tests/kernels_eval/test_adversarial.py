@@ -100,6 +100,18 @@ _LONG = {
     Status.PASSED,
     "".join(f"__device__ void f{i}();\n" for i in range(8_000)) + GOOD,
   ),
+  "nested_lambdas": (  # g++ itself needs minutes
+    Status.TIMEOUT,
+    GOOD + "__device__ void f() {" + "[](auto a){" * 20_000,
+  ),
+  "lambdas_in_brackets": (
+    Status.TIMEOUT,
+    GOOD + "__device__ void f() {" + "([](int a = " * 19_000,
+  ),
+  "lambdas_without_a_body": (
+    Status.COMPILE_ERROR,
+    GOOD + "__device__ void f() {" + ", []()" * 40_000 + "; }",
+  ),
   "surrogates": (Status.PASSED, GOOD + "// \ud800\udfff\n"),
   "controls": (Status.PASSED, GOOD + "// \x01\x1b[31m\x7f\u2028\u202e\n"),
 }

@@ -4,8 +4,10 @@ import io
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import msgspec
 import pytest
@@ -108,6 +110,8 @@ def test_the_report_shows_the_offending_line(file):
     (["show", "sofmax"], "softmax"),
     (["chek", "x"], "did you mean `check`?"),
     (["bench", "--count", "0"], "--count"),
+    (["bench", "--workers", "0"], "--workers=0; at least 1"),
+    (["bench", "--workers", "-2"], "--workers=-2; at least 1"),
     ([], "command"),
   ],
 )  # fmt: skip
@@ -179,3 +183,68 @@ def test_report_of_a_line_that_does_not_exist():
   )
   shown = report.render(evaluation, "__global__ void k()", colour=False)
   assert "line 77777: odd" in shown
+
+
+def test_a_mistyped_command_is_looked_for_in_the_arguments_given(capsys):
+  assert cli.main(["benhc", "--count=1"]) == 2
+  assert "no command `benhc` (did you mean `bench`?)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("blocks", [1, 20])
+def test_a_limit_on_file_size_is_said_in_one_line(file, tmp_path, blocks):
+  """The parts cannot be built; in Python or in g++."""
+  done = subprocess.run(
+    ["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh"]
+    + [sys.executable, "-m", "kernels_eval", "check", str(file)]
+    + ["--problem", "vector_add", "--no-cache"],
+    capture_output=True,
+    text=True,
+    timeout=60,
+    cwd=_ROOT,
+    env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "empty")},
+  )
+  assert done.returncode == 2
+  assert done.stdout == ""
+  assert done.stderr.count("\n") == 1, done.stderr
+  assert "infrastructure_error: " in done.stderr
+
+
+@pytest.mark.parametrize(
+  ("number", "status", "lines"),
+  [(signal.SIGINT, 130, 1), (signal.SIGTERM, 143, 0)],
+)
+def test_a_signal_ends_it_and_leaves_nothing(
+  file, tmp_path, number, status, lines
+):
+  file.write_text(
+    "__global__ void k(const float* x, const float* y, float* out, int n) {\n"
+    "  while (true) {}\n}\n"
+  )
+  with subprocess.Popen(
+    [sys.executable, "-m", "kernels_eval", "check", str(file)]
+    + ["--problem", "vector_add"],
+    stdout=subprocess.PIPE,
+    stderr=subprocess.PIPE,
+    text=True,
+    cwd=_ROOT,
+    env={**os.environ, "TMPDIR": str(tmp_path)},
+  ) as process:
+    assert "sandbox:" in process.stderr.readline()
+    time.sleep(0.5)  # within the five seconds that the kernel has
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+  assert process.returncode == status, err
+  assert out == ""
+  assert err.count("\n") == lines, err
+  assert not list(tmp_path.glob("kernels_eval-*"))
+
+
+def test_check_removes_what_killed_ones_have_left(file, tmp_path):
+  done = subprocess.run(
+    [sys.executable, "-c", "import os; print(os.getpid())"],
+    capture_output=True, text=True, check=True,
+  )  # fmt: skip
+  stale = tmp_path / f"kernels_eval-{done.stdout.strip()}-x"
+  stale.mkdir()
+  _run("check", str(file), "--problem", "vector_add", TMPDIR=str(tmp_path))
+  assert list(tmp_path.glob("kernels_eval-*")) == []

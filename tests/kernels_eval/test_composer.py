@@ -120,6 +120,10 @@ def test_useless_outputs_fail_somewhere(name):
     "chain-double-half",
     "chain-neg-neg",
     "chain-square-neg-relu",
+    # float32 ends at 2^128.
+    "chain-" + "-".join(["square"] * 6),
+    "chain-" + "-".join(["square"] * 6) + "-root-root",
+    "chain-" + "-".join(["square"] * 5) + "-mul_y-square-sum",
   ],
 )
 def test_compositions_that_teach_nothing_are_not_sound(name):
@@ -204,3 +208,13 @@ def test_every_rule_applies_somewhere():
 
 def test_a_text_without_a_place_for_a_mistake():
   assert mutations.mutate("nothing", np.random.default_rng(0)) is None
+
+
+def test_a_reference_that_overflows_float32_is_no_reference(check):
+  """Beside an infinite float32 result any finite answer would be right."""
+  name = "chain-" + "-".join(["square"] * 6)
+  answer = check(
+    name, "__global__ void k(const float* x, float* out, int n) {}"
+  )
+  assert answer.status == Status.INFRASTRUCTURE_ERROR
+  assert "not finite" in answer.message

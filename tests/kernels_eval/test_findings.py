@@ -166,17 +166,17 @@ FINDINGS = {
     "block=(1)", "out[0] = (unsigned)t % (unsigned)zero;",
   ),
   "recursion": (
-    "stack_overflow", None, "256 KiB of local memory",
+    "stack_overflow", None, "512 KiB of local memory",
     "block=(1)", "out[0] = deep(1000000, &zero);",
   ),
   "recursion_in_thread_40": (
-    "stack_overflow", None, "256 KiB of local memory",
+    "stack_overflow", None, "512 KiB of local memory",
     "block=(64)",
     "__syncthreads();\n  if (t == 40) out[0] = deep(1000000, &zero);"
     "\n  __syncthreads();",
   ),
   "huge_frame": (
-    "stack_overflow", None, "256 KiB of local memory",
+    "stack_overflow", None, "512 KiB of local memory",
     "block=(2)",
     "volatile float big[200000];\n  __syncthreads();\n  big[t] = 1.0f;"
     "\n  out[t] = big[t];",
@@ -325,6 +325,55 @@ def test_constants_may_not_be_written(lab):
   assert stop.finding.kind == "out_of_bounds"
   assert "which is a constant" in stop.message
   assert stop.finding.line == 2
+
+
+@pytest.mark.parametrize(
+  ("declarations", "store"),
+  [
+    ("__constant__ float c[4];", "c[1] = 1.0f;"),
+    ("__constant__ float c[4] = {1, 2, 3, 4};", "c[t] += 1.0f;"),
+    ("__device__ __constant__ int c;", "c = 1;"),
+    ("static __constant__ int c = 3;", "atomicAdd(&c, 1);"),
+    ("__constant__ const int d = 1; __constant__ int c = 3;", "c = d;"),
+    ("namespace { __constant__ struct { float a, b; } c; }", "c.b = 1.0f;"),
+    ("__constant__ int a, b, c[3], d;", "c[2] = a;"),
+    ("".join(f"__constant__ int c{i};" for i in range(200)), "c150 = 1;"),
+  ],
+)
+def test_no_kind_of_constant_may_be_written(lab, declarations, store):
+  text = f"""{declarations}
+  __global__ void k(float* out) {{ int t = threadIdx.x; {store} out[t] = 1; }}
+  """
+  stop = lab.stop(text, launch="grid=(1) block=(1)")
+  assert stop.status == Status.RUNTIME_ERROR
+  assert "which is a constant" in stop.message
+  assert stop.finding.line == 2
+
+
+def test_constants_may_be_read_in_any_number(lab):
+  text = """
+  __constant__ const float a = 1.0f; static __constant__ float b[2] = {2, 3};
+  __constant__ float none[1 << 14]; __device__ float variable = 4.0f;
+  template <int N> struct Sizes { static constexpr int value = N; };
+  __global__ void k(float* out) {
+    if (threadIdx.x == 0) variable += 1.0f;
+    out[threadIdx.x] = a + b[1] + none[77] + variable;
+  }"""
+  got = lab.out(text, size=1, launch="grid=(1) block=(1)")
+  np.testing.assert_array_equal(got, [9.0])
+
+
+@pytest.mark.parametrize("kib", [320, 480])
+def test_a_thread_may_have_as_much_local_memory_as_on_a_device(lab, kib):
+  text = f"""__global__ void k(float* out) {{
+    volatile float big[{kib} * 256];
+    int t = threadIdx.x;
+    big[t] = t; big[{kib} * 256 - 1 - t] = 1.0f;
+    __syncthreads();
+    out[t] = big[t] + big[{kib} * 256 - 1 - t];
+  }}"""
+  got = lab.out(text, launch="grid=(2) block=(32)")
+  np.testing.assert_array_equal(got, np.arange(32) + 1.0)
 
 
 def test_the_line_is_found_through_templates_and_device_functions(lab):

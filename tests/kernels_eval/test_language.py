@@ -340,3 +340,47 @@ def test_a_flood_of_prints_is_cut(lab):
     out[threadIdx.x] = 1.0f; }"""
   lab.out(text, inputs=X)
   assert 1000 < len(lab.result.log) <= 16 * 1024
+
+
+_F, _D = np.finfo(np.float32), np.finfo(np.float64)
+# expression of std::numeric_limits<T> -> value
+LIMITS = {
+  "<float>::max()": _F.max, "<float>::lowest()": _F.min,
+  "<float>::min()": _F.tiny, "<float>::epsilon()": _F.eps,
+  "<float>::infinity()": np.inf, "<float>::denorm_min()": _F.smallest_subnormal,
+  "<double>::max()": _D.max, "<double>::lowest()": _D.min,
+  "<double>::epsilon()": _D.eps, "<const double>::infinity()": np.inf,
+  "<float>::digits": 24, "<float>::has_infinity": 1, "<int>::is_integer": 1,
+  "<unsigned>::is_signed": 0, "<int>::digits": 31, "<bool>::max()": 1,
+} | {
+  f"<{name}>::{limit}()": getattr(np.iinfo(dtype), limit)
+  for name, dtype in {
+    "int": np.int32, "unsigned int": np.uint32, "int64_t": np.int64,
+    "unsigned long long": np.uint64, "long": np.int64, "short": np.int16,
+    "unsigned short": np.uint16, "int8_t": np.int8, "unsigned char": np.uint8,
+  }.items()
+  for limit in ("min", "max")
+}  # fmt: skip
+
+
+def test_limits_of_numbers(lab):
+  stores = "".join(
+    f"out[{i}] = (double)std::numeric_limits{e};\n"
+    for i, e in enumerate(LIMITS)
+  )
+  text = f"""#include <limits>
+  #include <cfloat>
+  template <class T> __device__ T lowest() {{
+    return std::numeric_limits<T>::lowest(); }}
+  constexpr float least = std::numeric_limits<float>::lowest();
+  static_assert(least == -FLT_MAX, "");
+  __global__ void k(double* out) {{
+    {stores}
+    out[{len(LIMITS)}] = lowest<int>() + isnan(
+        std::numeric_limits<float>::quiet_NaN());
+  }}"""
+  got = lab.out(
+    text, "float64", size=len(LIMITS) + 1, launch="grid=(1) block=(1)"
+  )
+  want = [float(v) for v in LIMITS.values()] + [-(2.0**31) + 1]
+  np.testing.assert_array_equal(got, want)

@@ -308,3 +308,35 @@ def test_conversions_to_floats(lab):
     [1, -1, np.inf, 0.5],
   ]
   np.testing.assert_array_equal(got, expected)
+
+
+# What <cmath> takes by promotion to double: (expression, value)
+PROMOTED = {
+  "fmax(x[0], 0)": 1.5, "fmin(1, x[0])": 1.0, "fmax(2u, x[0])": 2.0,
+  "ceil(n / blockDim.x)": 9.0, "sqrt((unsigned)n)": 3.0, "exp(0LL)": 1.0,
+  "log(sizeof(char))": 0.0, "tan(0)": 0.0, "atan(0u)": 0.0, "erf(0)": 0.0,
+  "cbrt(27)": 3.0, "round(3L)": 3.0, "trunc((short)3)": 3.0, "log1p(0)": 0.0,
+  "pow(1.0f, 2u)": 1.0, "pow(2, 3)": 8.0, "pow(2u, 0.5f) * 0 + 1": 1.0,
+  "pow(3.0f, 2)": 9.0, "pow(2.0, 3LL)": 8.0, "atan2(0, 1)": 0.0,
+  "fmod(7, 4.0f)": 3.0, "hypot(3, 4u)": 5.0, "copysign(2, x[0])": 2.0,
+  "fdim(5, 3)": 2.0, "remainder(7, 4)": -1.0, "fma(2, x[0], 1)": 4.0,
+  "ldexp(3, 2)": 12.0, "scalbn(3u, 1)": 6.0, "lround(7) + 0.0": 7.0,
+  "std::sqrt(n)": 3.0, "std::fmax(n, 2.5f)": 9.0, "std::pow(n, 2)": 81.0,
+  "fabs(-4)": 4.0, "floor(true)": 1.0, "isnan(n) + isfinite(n)": 1.0,
+  "(sizeof(fmax(x[0], 0)) == 8) + (sizeof(fmax(x[0], x[0])) == 4)": 2.0,
+  "(sizeof(sqrt(2)) == 8) + (sizeof(sqrt(2.0f)) == 4)": 2.0,
+}  # fmt: skip
+
+
+def test_mixed_arguments_are_promoted_as_in_cmath(lab):
+  stores = "".join(f"out[{i}] = {e};\n" for i, e in enumerate(PROMOTED))
+  text = f"__global__ void k(const float* x, float* out, int n) {{\n{stores}}}"
+  x = np.array([1.5], np.float32)
+  got = lab.out(
+    text,
+    size=len(PROMOTED),
+    inputs={"x": x},
+    dims={"n": 9},
+    launch="grid=(1) block=(1)",
+  )
+  np.testing.assert_allclose(got, list(PROMOTED.values()), rtol=1e-6)

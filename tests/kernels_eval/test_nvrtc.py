@@ -69,8 +69,8 @@ def compile_text(executor, text, name="relu"):
 @pytest.mark.parametrize("name", sorted(problems.FAMILIES))
 def test_canonical_solutions_compile(executor, name):
   artefact = compile_text(executor, problems.get(name).canonical, name)
-  assert artefact.cubin.startswith(b"\x7fELF")
-  assert len(artefact.names) == len(artefact.entries) >= 1
+  assert artefact.modules[0].startswith(b"\x7fELF")
+  assert len(artefact.places) == len(artefact.entries) >= 1
 
 
 def test_a_composed_solution_compiles(executor):
@@ -88,6 +88,12 @@ def test_a_composed_solution_compiles(executor):
     HEAD + "  float m = -INFINITY, f = FLT_MAX; (void)m; (void)f;\n" + BODY,
     HEAD + "  uint64_t k = UINT64_MAX; int64_t j = INT64_MIN;\n" + BODY,
     HEAD + '  static_assert(std::is_same<int, int>::value, "");\n' + BODY,
+    "#include <limits>\n"
+    + HEAD
+    + '  static_assert(std::numeric_limits<float>::lowest() < 0, "");\n'
+    + '  static_assert(std::numeric_limits<int>::max() == INT_MAX, "");\n'
+    + "  out[0] = std::numeric_limits<float>::infinity();\n"
+    + BODY,
     HEAD + '  if (i == 0) printf("%d\\n", n);\n' + BODY,
     HEAD + "  __half h = __float2half(0.0f); (void)h;\n" + BODY,
   ],
@@ -101,7 +107,7 @@ def test_a_template_is_found_by_its_arguments(executor):
     "template <int N, class T>\n" + HEAD.replace("float", "T") + BODY
   ) + "// launch: relu<2 * 128, float> grid=(ceil_div(n, 256)) block=(256)\n"
   artefact = compile_text(executor, text)
-  assert artefact.names[0].startswith("_Z4reluILi256Ef")
+  assert artefact.places[0][1].startswith("_Z4reluILi256Ef")
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,93 @@ def test_only_a_comment_or_string_with_the_word_is_no_kernel():
 
 
 def test_fences_of_other_lengths_and_indentation():
-  answer = f"~~~~\n```\n{K}```\n~~~~"
+  answer = f"````\n```\n{K}```\n````"
   assert candidate.extract(answer) == f"```\n{K}```\n"
   assert candidate.extract(f"  ```c++ title\n{K}  ```") == K
+
+
+@pytest.mark.parametrize(
+  "head",
+  [
+    "/*\nReLU kernel\n~~~~~~~~~~~\n*/\n",
+    "/*\nUse it so:\n```\nk grid=(1)\n```\n*/\n",
+    "/*\n```\n__global__ void old(int* p);\n```\n*/\n",
+    "/*\n```\n*/\n",
+  ],
+)
+def test_what_looks_like_a_fence_in_a_comment_is_none(head):
+  assert candidate.extract(head + K) == head + K
+  assert len(candidate.parse(head + K, PROBLEM).launches) == 1
+
+
+def test_prose_with_a_comment_sign_is_no_program():
+  answer = f"Use /* for `__global__`.\n```cuda\n{K}```\n"
+  assert candidate.extract(answer) == K
+
+
+def test_a_byte_order_mark_is_dropped():
+  assert candidate.extract("\ufeff" + K) == K
+
+
+@pytest.mark.parametrize(
+  "text",
+  [
+    '#define KERNEL extern "C" __global__\nKERNEL void k(float* out) {}',
+    "#define G __global__\n#define K2 G __launch_bounds__(64)\n"
+    "K2 void k(float* out) {}",
+  ],
+)
+def test_a_macro_may_stand_for_the_word(text):
+  assert list(candidate.kernel_names(source.code(text))) == ["k"]
+
+
+def test_a_macro_with_parameters_does_not():
+  text = "#define K(name) __global__ void name\nvoid K(int) {}"
+  assert not candidate.kernel_names(source.code(text))
+
+
+def test_kernels_keep_their_namespaces():
+  text = """
+  namespace a { namespace b::c {
+  struct S { int x; };
+  __global__ void k(float* out) { if (out) { out[0] = 1; } }
+  } namespace { __global__ void hidden() {} } }
+  extern "C" { __global__ void plain() {} }
+  namespace d { __global__ void k(float* out) {} }
+  """
+  assert candidate.kernel_names(source.code(text)) == {
+    "k": "a::b::c::k",
+    "a::b::c::k": "a::b::c::k",
+    "hidden": "a::hidden",
+    "a::hidden": "a::hidden",
+    "plain": "plain",
+    "d::k": "d::k",
+  }
+  plan = "// launch: {} grid=(1) block=(1)\n"
+  for name, path in (("k", "a::b::c::k"), ("d::k", "d::k")):
+    parsed = candidate.parse(plan.format(name) + text, PROBLEM)
+    assert parsed.launches[0].kernel == path
+
+
+@pytest.mark.parametrize(
+  "text",
+  [
+    '#define KERNEL extern "C" __global__\n'
+    "KERNEL void k(const float* x, float* out, int n) { out[0] = x[0]; }",
+    "namespace mine { typedef float real;\n"
+    "__device__ real same(real v) { return v; }\n"
+    "__global__ void k(const real* x, real* out, int n) {"
+    " out[0] = same(x[0]); } }",
+    "namespace mine { template <int N>\n"
+    "__global__ void k(const float* x, float* out, int n) { out[0] = x[N]; } }"
+    "\n// launch: k<0> grid=(1) block=(1)\n",
+    "\ufeff// launch: mine::k grid=(1) block=(1)\nnamespace mine {\n" + K + "}",
+  ],
+)
+def test_such_kernels_run(lab, text):
+  x = np.ones(8, np.float32)
+  got = lab.out(text, size=8, inputs={"x": x}, dims={"n": 1})
+  assert got[0] == 1.0
 
 
 def test_line_ends_become_those_of_the_compiler():
@@ -77,7 +161,7 @@ def test_kernel_names():
   // __global__ void comment(int* p) {}
   """
   names = candidate.kernel_names(source.code(text))
-  assert names == ["first", "second", "third"]
+  assert list(names) == ["first", "second", "third"]
 
 
 # ---- plans
@@ -155,8 +239,38 @@ def test_plans_that_cannot_be_read(plan, words):
 
 
 @pytest.mark.parametrize(
+  "comment",
+  [
+    "Launch: one thread per element",
+    "Launch: grid of ceil(n/256) blocks of 256 threads",
+    "Launch: grid=(n / 256), block=(256)",
+    "Launch: use grid=(n / 256) and block=(256)",
+    "Launch bounds: k is small",
+    "launch: one thread for each element (256 in a block)",
+    "scratch: none needed",
+    "Scratch: none (everything is in registers)",
+    "scratch: registers only (no memory)",
+    "SCRATCH: float4 values",
+  ],
+)
+def test_english_is_no_plan(comment):
+  parsed = candidate.parse(f"// {comment}\n{K}", PROBLEM)
+  assert parsed.launches[0].line is None
+  assert parsed.scratch == ()
+
+
+def test_a_plan_in_capitals_counts():
+  parsed = candidate.parse(
+    f"// Scratch: tmp int32 (n)\n// Launch: k grid=(1) block=(n)\n{K}", PROBLEM
+  )
+  assert parsed.launches[0].line == 2
+  assert len(parsed.scratch) == 1
+
+
+@pytest.mark.parametrize(
   ("line", "words"),
   [
+    ("tmp double (n)", "no dtype `double`"),
     ("tmp float32", "cannot read"),
     ("tmp float33 (n)", "did you mean `float32`?"),
     ("out float32 (n)", "`out` is a parameter"),

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from kernels_eval import candidate as candidate_lib
-from kernels_eval import correctness, dtypes, problems, sandbox
+from kernels_eval import correctness, dtypes, launch_plan, problems, sandbox
 from kernels_eval import judge as judge_lib
 from kernels_eval.cpu import executor as executor_lib
 from kernels_eval.cpu import limits, toolchain
@@ -47,7 +47,7 @@ class _CompileOnce(executor_lib.Executor):
 
   def compile(self, candidate, problem, folder):
     if problem.name not in self._artefacts:
-      kept = self.new_folder()
+      kept = pathlib.Path(tempfile.mkdtemp(dir=self._root))
       self._artefacts[problem.name] = super().compile(candidate, problem, kept)
     return self._artefacts[problem.name]
 
@@ -138,11 +138,13 @@ def test_canonical_kernel_passes_with_other_inputs(problem, other_judges):
 
 @each_output
 @pytest.mark.parametrize("number", [0.0, 1.0])
+@pytest.mark.covers("P20")
 def test_one_number_fails(problem, output, number):
   assert _is_wrong_somewhere(problem, output, lambda _: number)
 
 
 @each_output
+@pytest.mark.covers("P20")
 def test_the_mean_of_all_cases_fails(problem, output):
   every = [s.exact[output.name].ravel() for s in _samples(problem.name)]
   mean = np.concatenate(every).mean()
@@ -159,6 +161,7 @@ def test_the_mean_of_each_case_fails(problem, output):
 
 
 @each_output
+@pytest.mark.covers("P20")
 def test_a_copy_of_an_input_fails(problem, output):
   """Cut to the output's size, or repeated."""
   for tensor in problem.inputs:
@@ -171,16 +174,46 @@ def test_a_copy_of_an_input_fails(problem, output):
 
 
 @each_output
+@pytest.mark.covers("P21")
 def test_an_unwritten_output_fails(problem, output):
   dtype = dtypes.DTYPES[output.dtype]
   outcomes = []
   for sample in _samples(problem.name):
     shape = sample.exact[output.name].shape
-    poison = np.full(np.prod(shape) * dtype.item_bytes, 0xFF, np.uint8)
+    num_bytes = np.prod(shape) * dtype.item_bytes
+    poison = np.full(num_bytes, dtype.poison_byte, np.uint8)
     stored = poison.view(dtype.storage).reshape(shape)
     outcomes.append(_is_wrong_stored(problem, output, stored, sample))
-  # -1 is poison for integers and may be right in some places.
-  assert all(outcomes) if dtype.is_float else any(outcomes)
+  assert all(outcomes)
+
+
+@pytest.mark.parametrize("dtype", dtypes.DTYPES.values(), ids=lambda d: d.name)
+def test_only_what_was_not_written_counts_as_such(dtype):
+  expected = np.zeros(4)
+  poison = np.full(dtype.item_bytes, dtype.poison_byte, np.uint8)
+  plausible = [1.0, 0.0] if dtype.is_float else [-1.0, 255.0]
+  if dtype.name in ("int8", "uint8"):
+    plausible = [-1.0 if dtype.name == "int8" else 255.0]
+  for value in plausible:
+    stored = np.full(4, dtype.encode(np.array(value)))
+    stored[1] = poison.view(dtype.storage)[0]
+    mismatch = correctness.compare(
+      "out", stored, expected, expected, dtype.name
+    )
+    assert mismatch.num_unwritten == 1, value
+    assert mismatch.num_wrong >= 1
+
+
+def test_a_judge_says_which_integers_were_never_written(check):
+  kernel = """__global__ void k(const float* x, int* out, int rows, int cols) {
+    int row = blockIdx.x; if (threadIdx.x == 0 && %s) out[row] = -1; }"""
+  every = check("row_argmax", kernel % "row >= 0")
+  some = check("row_argmax", kernel % "row == 0")
+  assert "never written" not in every.message
+  assert every.mismatch.num_unwritten == 0
+  none = check("row_argmax", kernel % "row < 0")
+  assert none.mismatch.num_unwritten == none.mismatch.num_elements
+  assert every.status == some.status == none.status == Status.WRONG_ANSWER
 
 
 @each_problem
@@ -255,6 +288,7 @@ def test_single_precision_fails_a_double_problem():
 
 
 @each_output
+@pytest.mark.covers("P20")
 def test_integer_outputs_are_exact(problem, output):
   if dtypes.DTYPES[output.dtype].is_float:
     return
@@ -268,8 +302,10 @@ def test_integer_outputs_are_exact(problem, output):
 
 @each_problem
 def test_statement_names_every_parameter(problem):
-  for name in candidate_lib.parameter_names(problem):
+  for name in launch_plan.parameter_names(problem):
     assert re.search(rf"\b{name}\b", problem.statement), name
+  for index in re.findall(r"over ([a-z]) <", problem.statement):
+    assert f"[{index}]" in problem.statement.replace(" ", ""), index
   assert re.fullmatch(r"[a-z][a-z0-9_]*", problem.name)
   assert problem.level in (1, 2, 3)
 

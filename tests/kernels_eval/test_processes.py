@@ -60,6 +60,7 @@ def pool():
     yield p
 
 
+@pytest.mark.covers("P17")
 def test_a_bad_kernel_does_not_hurt_the_next(check):
   statuses = [
     check("vector_add", text).status for text in (GOOD, FAR, GOOD, TRAP, GOOD)
@@ -68,6 +69,7 @@ def test_a_bad_kernel_does_not_hurt_the_next(check):
   assert statuses == [good, bad, good, bad, good]
 
 
+@pytest.mark.covers("P18")
 def test_hanging_jobs_end_at_their_limits_and_the_others_finish(pool):
   requests = [_request(t) for t in (BUSY, ENDLESS, COMPILE_BOMB)]
   requests += [_request(_unique(i)) for i in range(8)]
@@ -94,6 +96,7 @@ def _belongings():
   )
 
 
+@pytest.mark.covers("P19")
 def test_fifty_hanging_candidates_leave_nothing(pool):
   settings = executor.Settings(run_cpu_s=0.02, run_wall_s=0.2)
   before = _belongings()
@@ -263,6 +266,7 @@ def _run_module(arguments, **environment):
   )
 
 
+@pytest.mark.covers("P22")
 def test_no_compiler_is_said_once_and_in_one_line(tmp_path, monkeypatch):
   file = tmp_path / "k.cu"
   file.write_text(GOOD)
@@ -352,3 +356,22 @@ def test_an_old_compiler_is_refused(tmp_path):
   fake.chmod(0o755)
   with pytest.raises(toolchain.ToolchainError, match="9.4.0 is too old"):
     toolchain.prepare(str(fake))
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_pool_has_workers(count):
+  with pytest.raises(ValueError, match=f"num_workers={count}; at least 1"):
+    client.Pool(num_workers=count)
+
+
+def test_a_judge_that_does_not_answer_is_killed_at_once(pool):
+  """Not asked to end first, which would hold up the others."""
+  restarts = pool.num_restarts
+  thread, answers = _in_thread(pool, [_request("// stopped\n" + BUSY)])
+  assert machine.wait_for(lambda: any(w.job for w in pool._workers), 5)
+  worker = next(w for w in pool._workers if w.job)
+  os.kill(worker.process.pid, signal.SIGSTOP)
+  worker.deadline = time.monotonic()
+  assert machine.wait_for(lambda: pool.num_restarts > restarts, 2.0)
+  thread.join(10)
+  assert [a.status for a in answers] == [Status.TIMEOUT]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kernels_eval.cpu import refusals
 from kernels_eval.schema import Status
 
 X = {"x": np.arange(32, dtype=np.float32)}
@@ -309,3 +310,13 @@ def test_parameters_that_do_not_fit(lab, arguments, words):
   assert stop.status == V
   assert words in stop.message
   assert "(float* x, float* out, float s, int n)" in stop.message
+
+
+def test_the_message_about_a_header_names_every_one_that_there_is(lab):
+  stop = lab.stop("#include <vector>\n__global__ void k(float* out) {}")
+  assert "no header <vector>" in stop.message
+  for header in refusals.HEADERS:
+    assert f" {header}" in stop.message
+  every = "".join(f"#include <{h}>\n" for h in sorted(refusals.HEADERS))
+  text = every + "__global__ void k(float* out) { out[0] = 1.0f; }"
+  assert lab.out(text, size=1, launch="grid=(1) block=(1)")[0] == 1.0

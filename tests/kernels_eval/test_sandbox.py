@@ -13,7 +13,12 @@ import pytest
 
 from kernels_eval import candidate, landlock, problems, sandbox
 from kernels_eval import judge as judge_lib
-from kernels_eval.cpu import executor, host, outcome, toolchain
+from kernels_eval.cpu import (
+  executor,
+  host,
+  outcome,
+  toolchain,
+)
 from kernels_eval.problems import spec
 from kernels_eval.schema import Request, Status
 from tests.kernels_eval import lab as lab_lib
@@ -172,7 +177,10 @@ def test_a_kernel_makes_no_system_calls(lab, tmp_path, call):
   with lab.executor.folder() as folder:
     library = folder / "kernel.so"
     subprocess.run(
-      ["g++", "-shared", "-fPIC", str(tmp_path / "k.cpp"), "-o", str(library)],
+      [
+        *("g++", "-shared", "-fPIC", "-nostartfiles"),
+        *(str(tmp_path / "k.cpp"), "-o", str(library)),
+      ],
       check=True,
     )
     artefact = executor.Artefact(str(library), parsed.launches)

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from kernels_eval.cpu import half_words
 from kernels_eval.dtypes import DTYPES
 
 _ALL = np.arange(65536, dtype=np.uint16)
@@ -288,3 +289,51 @@ def test_pairs_and_functions(lab, dtype):
   expected = [4, 6, 3, 8, 4, 10, 2, 3, 2, 2, 3, 1, 2, 1, 1 + 4 + 8 + 16, 3,
               5, 2, 0.25, 0, 8, 1, 1, 1 + 2]  # fmt: skip
   np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize(
+  ("text", "needed"),
+  [
+    ("__device__ float half(float v) { return v / 2; }", False),
+    ("int f(int n) { int half = n / 2; return n - half; }", False),
+    ("float half2, half;", False),
+    ("for (int i = 0, half = 4; i < half; i++) {}", False),
+    ("void f(int half) { g(half); }", False),
+    ("void f(float* half, float& half2) {}", False),
+    ("#define half 0.5f\nfloat v = half;", True),  # only a longer compilation
+    ("using half = float; half x;", False),
+    ("int lower_half = 1; float halfway, behalf;", False),
+    ('// half of it\nconst char* s = "half";', False),
+    ("#include <cuda_fp16.h>\nint half = 1;", True),
+    ('#include "cuda_bf16.h"', True),
+    ("half x;", True),
+    ("const half* p = (const half*)q;", True),
+    ("out[0] = half(1.0f);", True),
+    ("return half(1.0f);", True),
+    ("auto v = static_cast<half>(x);", True),
+    ("constexpr int n = sizeof(half);", True),
+    ("half2 v = make_half2(a, b);", True),
+    ("float v = __half2float(x);", True),
+    ("__nv_bfloat16 v;", True),
+    ("#define T half\nT x;", True),
+    ("float2 v = __bfloat1622float2(x);", True),
+  ],
+)
+def test_when_the_declarations_are_needed(text, needed):
+  assert half_words.needed(text) == needed
+
+
+@pytest.mark.parametrize(
+  "text",
+  [
+    "__device__ float half(float v) { return v / 2; }\n"
+    "__global__ void k(float* out) { out[0] = half(2.0f); }",
+    "__device__ float half2 = 1.0f;\n"
+    "__global__ void k(float* out) { int half = 1; out[0] = half * half2; }",
+    "__global__ void k(float* out) { half h = half(1.0f); out[0] = h; }",
+    "typedef half real;\n"
+    "__global__ void k(float* out) { out[0] = (float)(real)1.0f; }",
+  ],
+)
+def test_the_plain_names_may_be_somebody_elses(lab, text):
+  assert lab.out(text, size=1, launch="grid=(1) block=(1)")[0] == 1.0

@@ -173,3 +173,19 @@ def test_frames_that_are_too_long_are_not_sent():
   with pytest.raises(frames.FrameError):
     frames.write(pipe, b"x" * (frames.MAX_BYTES + 1))
   assert pipe.getvalue() == b""
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.binary(max_size=20), max_size=5), st.integers(0, 120))
+def test_complete_frames_are_taken_as_they_arrive(payloads, cut):
+  pipe = io.BytesIO()
+  for payload in payloads:
+    frames.write(pipe, payload)
+  data = pipe.getvalue()
+  received = bytearray(data[:cut])
+  first = frames.take(received)
+  received += data[cut:]
+  assert first + frames.take(received) == payloads
+  assert not received
+  with pytest.raises(frames.FrameError):
+    frames.take(bytearray(struct.pack("<I", frames.MAX_BYTES + 1)))

@@ -99,6 +99,7 @@ def test_every_method_gives_zero_where_nothing_ran_or_counts(name):
 
 @pytest.mark.parametrize("name", methods.METHODS)
 @pytest.mark.parametrize("solved", [False, True])
+@pytest.mark.covers("P01")
 def test_a_group_without_spread_teaches_nothing(name, solved):
   method = methods.METHODS[name](f_lo=0.0, f_hi=1.0, gamma=0.4)
   correct = jnp.full((1, 8, 3), solved)

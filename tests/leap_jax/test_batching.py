@@ -57,6 +57,7 @@ def rows_of(advantages, normalization="constant_length"):
   )
 
 
+@pytest.mark.covers("P06")
 def test_turns_are_joined_as_the_sampler_saw_them():
   rows, _ = rows_of(ADVANTAGES)
   assert [row.tokens.tolist() for row in rows] == [
@@ -67,6 +68,7 @@ def test_turns_are_joined_as_the_sampler_saw_them():
   assert rows[1].own.tolist() == [0, 0, 1, 0, 1, 1, 1]
 
 
+@pytest.mark.covers("P08")
 def test_every_own_token_carries_its_turns_advantage():
   rows, _ = rows_of(ADVANTAGES)
   assert rows[1].advantages.tolist() == [0, 0, -0.5, 0, 0.25, 0.25, 0.25]
@@ -85,6 +87,52 @@ def test_weights_follow_the_named_normalization():
   np.testing.assert_allclose(rows[1].weights[[2, 4]], [1 / 6, 1 / 6])
   for row in rows:
     assert (row.weights[~row.own] == 0).all()
+
+
+@pytest.mark.parametrize("name", losses.NORMALIZATIONS)
+@pytest.mark.parametrize("num_zero", [0, 1, 2])
+@pytest.mark.covers("P11")
+def test_the_denominator_counts_turns_with_an_advantage(name, num_zero):
+  advantages = ADVANTAGES.copy()
+  for place in [(0, 1, 0), (0, 0, 0)][:num_zero]:
+    advantages[place] = 0
+  rollouts = small_rollouts()
+  batch = batching.make_batch(
+    rollouts,
+    advantages,
+    SPECS,
+    normalization=losses.NORMALIZATIONS[name],
+    max_new_tokens=4,
+  )
+  # Sample 2 is lost whatever its advantage.
+  assert batch.num_samples == 3 - num_zero
+  weights = sum(b.weights.sum() for b in batch.buckets)
+  tokens = {0: 6, 1: 5, 2: 3}[num_zero]
+  assert batch.num_tokens == tokens
+  expected = {
+    "token_mean": 1.0,
+    "sequence_mean": 1.0,
+    "constant_length": tokens / (4 * batch.num_samples),
+  }
+  np.testing.assert_allclose(weights, expected[name], rtol=1e-6)
+
+
+@pytest.mark.parametrize("padding_id", [0, 11, 22])
+@pytest.mark.covers("P09")
+def test_real_tokens_are_told_by_length_and_not_by_id(padding_id):
+  # The policy may sample the id of the padding.
+  rollouts = small_rollouts()
+  tokens = rollouts.tokens
+  rollouts = rollouts._replace(tokens=np.where(tokens == padding_id, 0, tokens))
+  batch = batching.make_batch(
+    rollouts,
+    ADVANTAGES,
+    SPECS,
+    normalization=losses.constant_length,
+    max_new_tokens=4,
+  )
+  # Rows of 4 and 7 tokens in micro-batches of 3 x 4 and 2 x 8.
+  assert batch.real_tokens == 11 and batch.padded_tokens == 12 + 16
 
 
 def test_lost_samples_and_rows_without_advantage_are_dropped():
@@ -126,6 +174,7 @@ SPECS = (batching.BucketSpec(4, 3), batching.BucketSpec(8, 2))
 
 @hypothesis.given(st.lists(st.integers(1, 8), max_size=7))
 @hypothesis.settings(deadline=None)
+@pytest.mark.covers("P12")
 def test_no_row_is_lost_and_padding_weighs_nothing(lengths):
   rows = some_rows(lengths)
   buckets, padded = batching.pack_rows(rows, SPECS, 7)
@@ -147,6 +196,7 @@ def test_no_row_is_lost_and_padding_weighs_nothing(lengths):
   assert padded >= sum(lengths)
 
 
+@pytest.mark.covers("P28")
 def test_shapes_do_not_depend_on_the_rows():
   shape_of = lambda rows: [
     [np.shape(x) for x in b] for b in batching.pack_rows(rows, SPECS, 7)[0]
@@ -164,6 +214,7 @@ def test_a_row_that_fits_nowhere_is_an_error():
 
 
 @pytest.mark.parametrize("devices", [1, 2, 8])
+@pytest.mark.covers("P12")
 def test_micro_batches_divide_over_the_devices(devices):
   for spec in batching.bucket_specs((16, 100, 333), 1000, devices):
     assert spec.micro_rows % devices == 0 and spec.micro_rows > 0

@@ -1,5 +1,7 @@
 """The fixed-size buffer."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -39,6 +41,7 @@ def test_context_and_completion_stand_one_behind_the_other(programs, shape):
   assert got.executed[..., 0].all() and not got.executed[..., 1:].any()
 
 
+@pytest.mark.covers("P09")
 def test_the_end_token_counts_when_it_is_also_the_padding(programs, shape):
   # Ids 5, 6, 0, 0, 0 of true length 3, where 0 both ends and pads.
   completions = np.zeros((8, shape.max_new_tokens), np.int32)
@@ -100,6 +103,14 @@ def test_replaced_groups_come_whole(programs, shape, sources):
     at = place if source < 0 else source
     for mine, theirs in zip(got, expected, strict=True):
       np.testing.assert_array_equal(mine[place], theirs[at])
+
+
+@pytest.mark.parametrize("change", [dict(group_size=2), dict(num_turns=2)])
+def test_groups_of_another_shape_are_refused(shape, change):
+  other = buffer.init(dataclasses.replace(shape, **change))
+  sources = np.zeros(shape.num_problems, np.int32)
+  with pytest.raises(AssertionError, match="shapes"):
+    buffer.replace_groups(buffer.init(shape), other, sources)
 
 
 def test_the_schedule_reads_the_buffer(programs, shape):

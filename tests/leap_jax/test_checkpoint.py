@@ -81,6 +81,7 @@ def damage(folder, how):
 
 
 @pytest.mark.parametrize("how", ["truncated", "flipped", "missing", "record"])
+@pytest.mark.covers("P15")
 def test_a_damaged_checkpoint_is_passed_over(store, tmp_path, how, caplog):
   one = store()
   one.save(1, make_state(1.0), {"n": 1})
@@ -121,6 +122,7 @@ def test_only_the_newest_are_kept(store):
   assert one.steps() == [3, 4]
 
 
+@pytest.mark.covers("P15")
 def test_an_unwritable_folder_is_one_clear_line(tmp_path):
   blocked = tmp_path / "file"
   blocked.write_text("")
@@ -149,6 +151,7 @@ print(store.steps())
 """
 
 
+@pytest.mark.covers("P15")
 def test_a_save_that_fails_is_an_error_and_the_last_one_stays(tmp_path):
   done = subprocess.run(
     [sys.executable, "-c", _FULL_DISK, str(tmp_path / "checkpoints")],
@@ -207,6 +210,7 @@ def on_devices(count, folder, what):
   assert done.stdout.strip() == str(count), done.stderr[-2000:]
 
 
+@pytest.mark.covers("P14")
 def test_restore_on_another_number_of_devices(tmp_path):
   folder = tmp_path / "checkpoints"
   on_devices(4, folder, "save")

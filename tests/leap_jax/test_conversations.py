@@ -1,6 +1,7 @@
 """Conversations to supervised rows."""
 
 import numpy as np
+import pytest
 
 from leap_jax import conversations, prompts
 from leap_jax.types import Message
@@ -40,6 +41,7 @@ def test_weights_of_a_batch_sum_to_one(vocabulary):
   np.testing.assert_allclose(total, 1.0, rtol=1e-6)
 
 
+@pytest.mark.covers("P13")
 def test_steps_go_through_every_row_of_an_epoch():
   rows = list(range(10))
   epoch = sum((conversations.at_step(rows, 3, s, 5) for s in range(2)), [])

@@ -58,6 +58,7 @@ def test_at_ratio_one_the_gradient_is_reinforce():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.covers("P04")
 def test_padding_has_no_effect_whatever_it_holds(bad):
   def total(logprobs, behavior):
     got = losses.clipped_policy_loss(
@@ -86,6 +87,7 @@ def test_a_huge_ratio_stays_finite():
 # --------------------------------------------------- temperature (trl #4159)
 
 
+@pytest.mark.covers("P03")
 def test_logprobs_are_those_of_the_tempered_softmax():
   logits = jnp.asarray([[[2.0, 1.0, 0.0]] * 3])
   targets = jnp.asarray([[0, 1, 2]])
@@ -108,6 +110,7 @@ def test_entropy_of_a_uniform_distribution():
 
 
 @pytest.mark.parametrize("r", [0.0, 5.0, 30.0, 100.0, -100.0, 3e38, -3e38])
+@pytest.mark.covers("P04")
 def test_kl_estimate_is_finite_with_a_finite_gradient(r):
   mask = jnp.asarray([[True]])
   f = lambda x: losses.kl_estimate(x, mask).sum()
@@ -116,6 +119,7 @@ def test_kl_estimate_is_finite_with_a_finite_gradient(r):
   assert np.isfinite(gradient)
 
 
+@pytest.mark.covers("P04")
 def test_kl_estimate_is_exact_near_zero():
   r = 1e-4
   got = losses.kl_estimate(jnp.asarray([[r]]), jnp.asarray([[True]]))
@@ -125,6 +129,7 @@ def test_kl_estimate_is_exact_near_zero():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.covers("P04")
 def test_kl_estimate_ignores_padding(bad):
   mask = jnp.asarray([[True, False]])
   f = lambda x: losses.kl_estimate(x, mask).sum()
@@ -136,6 +141,7 @@ def test_kl_estimate_ignores_padding(bad):
 # --------------------------------------------------- averaging (verl #593)
 
 
+@pytest.mark.covers("P02")
 def test_normalizations_are_three_different_objectives():
   # Per-token loss 1 on eight tokens, 5 on two.
   counts = jnp.asarray([8, 2])

@@ -1,6 +1,10 @@
 """Metrics files."""
 
+import errno
 import json
+import struct
+import subprocess
+import sys
 
 import pytest
 
@@ -21,6 +25,68 @@ def test_lines_come_back_and_nan_is_left_out(tmp_path):
   (line,) = metrics.read(tmp_path / "metrics.jsonl")
   assert line == {"step": 0, "update/loss": 0.1 + 0.2}
   assert list((tmp_path / "tensorboard").iterdir())
+
+
+def events(folder):
+  """Every event, file by file in the order of their names."""
+  from tensorboardX.proto import event_pb2
+
+  out = []
+  for path in sorted(folder.iterdir()):
+    raw = path.read_bytes()
+    while raw:
+      (length,) = struct.unpack("<Q", raw[:8])
+      out.append(event_pb2.Event.FromString(raw[12 : 12 + length]))
+      raw = raw[12 + length + 4 :]
+  return out
+
+
+def test_tensorboard_gets_the_same_numbers_at_once(tmp_path):
+  writer = metrics.Writer(tmp_path, 7)
+  writer.write(7, {"update/loss": 0.5, "update/kl": float("nan")})
+  # Before anything is closed.
+  version, start, loss = events(tmp_path / "tensorboard")
+  writer.close()
+  assert version.file_version == "brain.Event:2"
+  # Events of a part that is done again are hidden from here on.
+  assert start.step == 7 and start.session_log.status == 1
+  (value,) = loss.summary.value
+  assert (loss.step, value.tag, value.simple_value) == (7, "update/loss", 0.5)
+  assert loss.wall_time > 1e9
+
+
+FULL_DISK = """
+import pathlib, resource, signal, sys
+from leap_jax import metrics
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+folder = pathlib.Path(sys.argv[1])
+writer = metrics.Writer(folder, 0)
+if sys.argv[2] == "tensorboard":  # that file alone is full
+  writer._file = open("/dev/null", "w")
+  import os
+  os.fsync = lambda descriptor: None
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+many = {name: 1.0 for name in metrics.METRICS}
+try:
+  for step in range(1000):
+    writer.write(step, many)
+except OSError as error:
+  print("OSError", error.errno, step)
+"""
+
+
+@pytest.mark.parametrize("which", ["both", "tensorboard"])
+@pytest.mark.covers("P15")
+def test_a_full_disk_is_an_error_and_no_hang(tmp_path, which):
+  done = subprocess.run(
+    [sys.executable, "-c", FULL_DISK, str(tmp_path), which],
+    capture_output=True,
+    text=True,
+    timeout=60,
+  )
+  assert done.stdout.split()[:2] == ["OSError", str(errno.EFBIG)], done.stderr
+  assert int(done.stdout.split()[2]) < 10
 
 
 def test_resuming_drops_what_will_be_done_again(tmp_path):

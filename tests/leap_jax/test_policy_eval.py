@@ -12,7 +12,9 @@ def trajectory(verdict, name, end, num_turns, sample=0):
   class Request:
     id, problem = "0", name
 
-  turn = Turn("x", 3, StopReason.STOP, verdict(Request, Status.PASSED), None)
+  turn = Turn(
+    "x", 3, StopReason.STOP, verdict(Request, Status.PASSED), True, None
+  )
   return Trajectory(client.card(name), 0, sample, (turn,) * num_turns, end)
 
 
@@ -46,6 +48,15 @@ def test_nothing_solved_has_no_turns_per_pass(verdict):
     [trajectory(verdict, "chain-relu", EndReason.LAST_TURN, 3)], 3, (1,)
   )
   assert got["turns_per_pass"] is None and got["recovery_rate"] == 0.0
+
+
+@pytest.mark.parametrize("num_lost", [0, 1, 5])
+def test_without_samples_there_is_no_accuracy(verdict, num_lost):
+  lost = [trajectory(verdict, "chain-relu", EndReason.FAULT, 1)] * num_lost
+  got = policy_eval.summarize(lost, 3, (1,))
+  assert got["acc_at"] == (None, None, None)
+  assert got["turns_per_pass"] is None and got["recovery_rate"] is None
+  assert got["pass_at"] == {} and got["num_faults"] == num_lost
 
 
 def test_everything_solved_at_once_has_no_recovery(verdict):

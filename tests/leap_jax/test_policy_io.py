@@ -1,12 +1,15 @@
 """Policies as folders."""
 
+import dataclasses
 import json
 
+import chex
 import jax
 import numpy as np
 import pytest
 
 from leap_jax import policy_io
+from leap_jax.models import transformer
 
 
 @pytest.fixture
@@ -18,9 +21,23 @@ def folder(tmp_path, model, params, vocabulary):
 def test_a_policy_comes_back(folder, model, params, vocabulary):
   config, got, tokenizer = policy_io.load(folder)
   assert config == model
-  for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(params), strict=True):
-    np.testing.assert_array_equal(a, b)
+  chex.assert_trees_all_equal(got, params)
   assert tokenizer.encode("if (i < n)") == vocabulary.encode("if (i < n)")
+
+
+@pytest.mark.parametrize("remat", transformer.REMAT)
+def test_how_a_policy_is_executed_is_not_part_of_it(
+  tmp_path, model, params, vocabulary, remat
+):
+  chosen = dataclasses.replace(model, remat=remat)
+  policy_io.save(tmp_path, chosen, params, vocabulary, np.float32)
+  path = tmp_path / "policy.json"
+  settings = json.loads(path.read_text())
+  assert "remat" not in settings
+  # A folder from before says it, and it does not matter.
+  for older in ({}, {"remat": remat}, {"remat": "a choice of long ago"}):
+    path.write_text(json.dumps({**settings, **older}))
+    assert policy_io.load(tmp_path)[0] == model
 
 
 def test_half_precision_rounds_and_loads_as_float32(
@@ -28,9 +45,8 @@ def test_half_precision_rounds_and_loads_as_float32(
 ):
   policy_io.save(tmp_path, model, params, vocabulary, np.float16)
   _, got, _ = policy_io.load(tmp_path)
-  for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(params), strict=True):
-    assert a.dtype == np.float32
-    np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)
+  chex.assert_trees_all_equal_dtypes(got, params)
+  chex.assert_trees_all_close(got, params, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ def test_rank_rewards_leave_lost_samples_out():
   assert rewards.rank_rewards(key, ok).tolist() == [[1.0, 0.0, -1.0]]
 
 
+@pytest.mark.covers("P01")
 def test_a_group_of_one_gets_nothing():
   one = jnp.asarray([[2]])
   assert rewards.rank_rewards(one, jnp.asarray([[True]])).tolist() == [[0.0]]
@@ -148,6 +149,7 @@ def test_it_is_the_centred_mid_rank(case):
 @pytest.mark.parametrize(
   "values", [[0.0] * 4, [1.0] * 4, [0.35] * 8, [1e-7] * 5, [0.1 + 0.2] * 3]
 )
+@pytest.mark.covers("P01")
 def test_equal_rewards_give_exactly_zero_and_finite_gradients(values):
   r = jnp.asarray([values], jnp.float32)
   ok = jnp.ones_like(r, bool)
@@ -156,6 +158,7 @@ def test_equal_rewards_give_exactly_zero_and_finite_gradients(values):
   assert bool(jnp.isfinite(gradient).all())
 
 
+@pytest.mark.covers("P01")
 def test_statistics_are_of_each_group():
   # Across both groups there is spread; inside of each there is none.
   r = jnp.asarray([[0.0, 0.0], [1.0, 1.0]])

@@ -6,11 +6,13 @@ import jax
 import numpy as np
 import pytest
 
-from kernels_eval import problems
+from kernels_eval import client, problems
 from kernels_eval.schema import Status
-from leap_jax import buffer, methods, prompts, rollout
+from leap_jax import buffer, dcp, feedback, methods, prompts, rollout
 from leap_jax import sampler as sampler_lib
 from leap_jax.types import EndReason, StopReason
+
+OPEN_GATE = jax.jit(dcp.open_gate)
 
 
 class Script:
@@ -81,8 +83,7 @@ class Script:
       {
         (t, a, b): self._next(t, a, b)
         for t in range(1, s.num_turns)
-        for a in s.buckets(t - 1)
-        for b in s.buckets(t)
+        for a, b in s.transitions(t)
       },
       {
         (t, b): self._decode(t, b)
@@ -99,9 +100,7 @@ def play(programs, shape, vocabulary, cards, verdict):
   `statuses[row][turn]` is the harness's answer.
   """
 
-  def run(
-    answers, statuses, gate=methods.OPEN_GATE, shape=shape, programs=programs
-  ):
+  def run(answers, statuses, gate=OPEN_GATE, shape=shape, programs=programs):
     script = Script(shape, vocabulary, answers)
     requests = []
 
@@ -162,10 +161,14 @@ def test_rows_are_stored_where_they_belong(play):
   correct = host.correct.reshape(8, 3)
   assert correct[1].tolist() == [False, True, False]
   assert correct[6].tolist() == [False, False, False]
+  for row, trajectory in enumerate(collected.trajectories):
+    told = [turn.correct for turn in trajectory.turns]
+    assert told == correct[row, : len(told)].tolist()
   ends = [t.end_reason for t in collected.trajectories]
   assert ends[1] == EndReason.SOLVED and ends[6] == EndReason.LAST_TURN
 
 
+@pytest.mark.covers("P06")
 def test_training_ids_are_exactly_what_the_sampler_saw(play):
   # Prompt, answer, feedback, answer ...: the concatenated segments are the
   # ids of the conversation, turn after turn an extension of the last.
@@ -183,6 +186,7 @@ def test_training_ids_are_exactly_what_the_sampler_saw(play):
     assert joined[mine].tolist() == sum(ANSWERS[row], [])
 
 
+@pytest.mark.covers("P07")
 def test_ids_that_do_not_survive_re_encoding_are_kept(play, vocabulary):
   # Two ids whose text would be one id: the pair must come back as sampled.
   pair = next(
@@ -200,6 +204,7 @@ def test_ids_that_do_not_survive_re_encoding_are_kept(play, vocabulary):
   assert script.seen[0][-3:] == pair + [1]
 
 
+@pytest.mark.covers("P08")
 def test_the_grader_reads_the_policys_own_tokens_only(play, cards):
   # The feedback of turn 1 quotes a correct kernel; turn 2 has no code.
   quoted = prompts.answer_message(problems.get(cards[0].name).canonical).text
@@ -209,6 +214,7 @@ def test_the_grader_reads_the_policys_own_tokens_only(play, cards):
   assert second and all("__global__" not in r.text for r in second)
 
 
+@pytest.mark.covers("P08")
 def test_feedback_does_not_count_as_the_policys(play):
   collected, _, _ = play(ANSWERS, [[BAD] * 3] * 8)
   host = jax.device_get(collected.rollouts)
@@ -242,13 +248,25 @@ def test_a_lost_sample_goes_no_further_and_is_marked(play):
   assert len(collected.trajectories[5].turns) == 2
 
 
+def test_a_harness_that_judges_nothing_stops_the_rollout(play):
+  with pytest.raises(client.HarnessError, match="all 8 answers.*y\\[0\\] is 1"):
+    play(ANSWERS, [[LOST] * 3] * 8)
+  # One verdict is enough to go on; later turns may lose all of a few rows.
+  collected, _, _ = play(ANSWERS, [[LOST] * 3] * 7 + [[BAD, LOST, LOST]])
+  host = jax.device_get(collected.rollouts)
+  assert not host.ok.any()
+
+
 def test_a_cut_answer_failed_even_if_its_kernel_passes(play, shape):
   long = [[9] * shape.max_new_tokens] * 3  # never stops
   collected, script, _ = play([long] * 8, [[OK] * 3] * 8)
   host = jax.device_get(collected.rollouts)
   assert not host.correct.any() and host.ok.all()
   turn = collected.trajectories[0].turns[0]
-  assert turn.stop_reason == StopReason.LENGTH
+  assert turn.stop_reason == StopReason.LENGTH and not turn.correct
+  # What the policy reads agrees with its reward.
+  assert turn.feedback.startswith("The answer was cut at")
+  assert "right" not in turn.feedback
   assert collected.stats.truncated_turns == collected.stats.turns == 24
 
 
@@ -261,6 +279,69 @@ def test_a_cut_answer_is_closed_before_the_feedback(play, shape, vocabulary):
   assert ids[first + 1] == vocabulary.id_of("<|user|>")
 
 
+@pytest.mark.parametrize("spare", range(0, 60, 5))
+@pytest.mark.covers("P10")
+def test_a_turn_is_begun_only_with_room_for_an_answer(
+  play, programs, shape, vocabulary, cards, spare
+):
+  prompts_ = rollout.first_prompts(vocabulary, cards[:2])
+  # Behind the longest prompt and a first answer of three tokens.
+  tight = dataclasses.replace(
+    shape, max_context_tokens=max(map(len, prompts_)) + 3 + spare
+  )
+  collected, _, requests = play(ANSWERS, [[BAD] * 3] * 8, shape=tight)
+  host = jax.device_get(collected.rollouts)
+  own, lengths = host.own.reshape(8, 3, -1).sum(-1), host.lengths.reshape(8, 3)
+  for row, trajectory in enumerate(collected.trajectories):
+    before = len(prompts_[row // 4])
+    for t in range(len(trajectory.turns)):
+      context = lengths[row, t] - own[row, t]
+      before += context if t else 0
+      if t:
+        left = tight.max_context_tokens - before
+        assert left >= tight.least_answer_tokens
+      before += own[row, t]
+    if len(trajectory.turns) < 3:
+      # No judge was called for a turn that could hold no answer.
+      assert trajectory.end_reason == EndReason.CONTEXT_FULL
+  assert len(requests) == sum(len(t.turns) for t in collected.trajectories)
+  if spare == 0:
+    assert {len(t.turns) for t in collected.trajectories[:4]} <= {1, 2}
+    assert collected.stats.context_full
+
+
+def test_the_quickstart_never_runs_out_of_context():
+  from experiments import state
+  from experiments.configs import quickstart
+
+  shape = state.rollout_shape(quickstart.get_config())
+  taken = shape.max_prompt_tokens
+  for _ in range(shape.num_turns - 1):
+    taken += shape.max_new_tokens
+    room = shape.max_context_tokens - taken - shape.least_answer_tokens
+    assert room >= shape.max_feedback_tokens
+    taken += shape.max_feedback_tokens
+
+
+@pytest.mark.parametrize("budget", [13, 20, 40])
+@pytest.mark.parametrize("stop_reason", list(StopReason))
+def test_the_feedback_on_record_is_what_was_read(
+  play, shape, vocabulary, verdict, budget, stop_reason
+):
+  class Request:
+    id, problem = "1", "p"
+
+  for message in ("short", "error: x y z " * 200):
+    evaluation = verdict(Request, Status.COMPILE_ERROR, message)
+    ids, text, was_cut = rollout.feedback_context(
+      vocabulary, evaluation, stop_reason, budget
+    )
+    assert text == vocabulary.decode(ids) and len(ids) <= budget
+    whole = prompts.feedback_message(feedback.render(evaluation, stop_reason))
+    assert (text == whole.text) == (not was_cut)
+
+
+@pytest.mark.covers("P10")
 def test_a_conversation_that_outgrows_the_context_ends(
   play, shape, vocabulary, cards
 ):
@@ -278,6 +359,7 @@ def test_a_conversation_that_outgrows_the_context_ends(
   assert host.ok.all()  # an outcome, no fault
 
 
+@pytest.mark.covers("P10")
 def test_a_prompt_that_does_not_fit_is_refused_before_sampling(
   play, shape, vocabulary, cards
 ):

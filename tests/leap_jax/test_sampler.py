@@ -39,6 +39,7 @@ def trainer_logprobs(model, params, ids):
   )
 
 
+@pytest.mark.covers("P03")
 def test_stored_logprobs_are_the_trainers(sampling, params, model, prompt):
   answers, _ = first_turn(sampling, params, prompt)
   tokens, lengths = prompt
@@ -125,6 +126,7 @@ def test_samples_of_a_group_differ_and_seeds_matter(sampling, params, prompt):
   assert len({tuple(row) for row in one.tokens[:4].tolist()}) == 4
 
 
+@pytest.mark.covers("P09")
 def test_a_row_stops_at_its_end_token_which_it_keeps(
   sampling, params, prompt, vocabulary
 ):
@@ -144,6 +146,7 @@ def test_a_row_stops_at_its_end_token_which_it_keeps(
     assert (answers.tokens[row, answers.lengths[row] :] == 0).all()
 
 
+@pytest.mark.covers("P09")
 def test_a_padding_id_that_is_sampled_is_a_token(
   sampling, params, model, prompt, vocabulary
 ):
@@ -168,6 +171,7 @@ def test_decoding_ends_when_every_row_has(sampling, params, prompt):
   assert int(idle.num_steps) == 0
 
 
+@pytest.mark.covers("P10")
 def test_a_full_context_ends_a_row(model, params, shape, vocabulary):
   import dataclasses
 
@@ -194,6 +198,7 @@ def test_a_full_context_ends_a_row(model, params, shape, vocabulary):
   assert (np.asarray(answers.lengths)[:4] == 4).any()
 
 
+@pytest.mark.covers("P28")
 def test_no_program_compiles_twice(sampling, params, prompt, shape):
   first_turn(sampling, params, prompt)
   with compilations.counted() as compiled:

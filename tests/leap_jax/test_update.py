@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -67,13 +68,13 @@ def gradient(model, params, rows, specs, loss_fn=POLICY_LOSS):
 
 
 def assert_same(a, b, atol=1e-6):
-  for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
-    np.testing.assert_allclose(x, y, atol=atol)
+  chex.assert_trees_all_close(a, b, atol=atol, rtol=0)
 
 
 LENGTHS = (5, 9, 12, 3, 16, 7, 11, 4)
 
 
+@pytest.mark.covers("P02")
 def test_how_rows_are_split_changes_nothing(model, params):
   rows = random_rows(model, params, LENGTHS)
   one = gradient(model, params, rows, (batching.BucketSpec(16, 8),))
@@ -90,6 +91,7 @@ def test_how_rows_are_split_changes_nothing(model, params):
     assert one[1].num_tokens == other[1].num_tokens
 
 
+@pytest.mark.covers("P03")
 def test_at_the_samplers_parameters_nothing_is_clipped(model, params):
   rows = random_rows(model, params, LENGTHS)
   _, sums = gradient(model, params, rows, (batching.BucketSpec(16, 4),))
@@ -98,6 +100,22 @@ def test_at_the_samplers_parameters_nothing_is_clipped(model, params):
   assert sums.num_tokens == sum(row.own.sum() for row in rows)
 
 
+def test_what_the_log_ratio_metrics_look_at(model, params):
+  # One own token without weight is off by 3 nats, one with weight by 1.
+  (row,) = random_rows(model, params, (10,))
+  first, last = np.flatnonzero(row.own)[[0, -1]]
+  row.weights[first] = 0
+  row.behavior_logprobs[first] -= 3.0
+  row.behavior_logprobs[last] -= 1.0
+  _, sums = gradient(model, params, [row], (batching.BucketSpec(16, 1),))
+  # Mean and percentile: tokens with weight. Maximum: all own tokens.
+  assert sums.num_tokens == row.own.sum() - 1
+  np.testing.assert_allclose(sums.abs_log_ratio, 1.0, atol=1e-3)
+  assert sums.log_ratio_histogram.sum() == sums.num_tokens
+  np.testing.assert_allclose(sums.max_log_ratio, 3.0, atol=1e-3)
+
+
+@pytest.mark.covers("P08")
 def test_environment_tokens_have_exactly_no_gradient(model, params):
   # Tokens outside of the mask are no targets: what the row holds for them
   # (another id at the end, NaN log-probabilities) changes nothing.
@@ -123,6 +141,7 @@ def test_environment_tokens_have_exactly_no_gradient(model, params):
   )
 
 
+@pytest.mark.covers("P11")
 def test_an_empty_batch_gives_zero_and_no_nan(model, params):
   grads, sums = gradient(model, params, [], (batching.BucketSpec(16, 4),))
   assert all((leaf == 0).all() for leaf in jax.tree.leaves(grads))
@@ -150,6 +169,22 @@ def test_update_compiles_once_and_donates(model, params):
   assert int(state.step) == 3
 
 
+def test_any_number_of_rows_is_traced_once(model, params):
+  specs = (batching.BucketSpec(8, 3), batching.BucketSpec(16, 2))
+  chex.clear_trace_counter()
+
+  @jax.jit
+  @chex.assert_max_traces(n=1)
+  def run(params, buckets):
+    return update.accumulate(model, POLICY_LOSS, params, buckets)
+
+  for count in (0, 1, 5, 8):
+    rows = random_rows(model, params, LENGTHS[:count])
+    buckets, _ = batching.pack_rows(rows, specs, 16)
+    _, sums = run(params, buckets)
+    assert sums.num_tokens == sum(row.own.sum() for row in rows)
+
+
 def test_a_gradient_that_is_not_finite_leaves_the_state(model, params):
   rows = random_rows(model, params, LENGTHS)
   rows[2].advantages[rows[2].own] = np.inf
@@ -167,6 +202,7 @@ def test_a_gradient_that_is_not_finite_leaves_the_state(model, params):
 # -------------------------------------------- bfloat16 (keras-hub #2629)
 
 
+@pytest.mark.covers("P05")
 def test_small_steps_are_not_rounded_away(model, params):
   tx = make_tx(learning_rate=1e-5)
   state = update.init_state(jax.tree.map(jnp.array, params), tx)
@@ -182,6 +218,7 @@ def test_small_steps_are_not_rounded_away(model, params):
   assert 1e-8 < ratio < 1e-3
 
 
+@pytest.mark.covers("P05")
 def test_an_update_that_moves_nothing_says_so(model, params):
   # Steps below half a spacing of float32, as 1e-5 would be for bfloat16.
   tx = make_tx(learning_rate=1e-20)
@@ -223,6 +260,7 @@ print("equal")
 """
 
 
+@pytest.mark.covers("P12")
 def test_any_number_of_rows_on_eight_devices():
   done = subprocess.run(
     [sys.executable, "-c", _ON_EIGHT_DEVICES],
@@ -238,6 +276,7 @@ def test_any_number_of_rows_on_eight_devices():
 
 
 @pytest.mark.parametrize("rows", [3, 9])
+@pytest.mark.covers("P12")
 def test_micro_batches_that_do_not_divide_are_refused(rows):
   from leap_jax import sharding
   from leap_jax.types import Bucket

@@ -14,7 +14,11 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__
+// Sections of their own, so that the runtime finds them: only a host may store
+// there. (Not `const`, which an uninitialised variable cannot have.)
+#define KE_CONSTANT_IN(n) __attribute__((section(".ke_constant." #n)))
+#define KE_CONSTANT(n) KE_CONSTANT_IN(n)
+#define __constant__ KE_CONSTANT(__COUNTER__)
 #define __managed__
 #define __grid_constant__
 #define __noinline__
@@ -49,6 +53,7 @@ typedef unsigned short ushort;
 #define NULL __null
 
 #include "device_traits.h"
+#include "device_limits.h"
 #include "device_vector.h"
 
 // The runtime sets these before it resumes a thread. They are constant for as

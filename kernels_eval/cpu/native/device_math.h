@@ -305,25 +305,71 @@ KE_INLINE double abs(double x) { return __builtin_fabs(x); }
 KE_INLINE long labs(long x) { return abs(x); }
 KE_INLINE long long llabs(long long x) { return abs(x); }
 
-// An integer argument means the double function, as in C++.
-#define KE_OF_INTEGER(f) \
-  KE_INLINE double f(int x) { return f((double)x); }
+// Any other arithmetic arguments mean the double function, as in C++: whole
+// numbers, and a float beside something else.
+namespace ke_device {
+template <class T>
+using of_integer = typename enable_if<std::is_integral<T>::value>::type;
+template <class A, class B>
+constexpr bool same_float =
+    std::is_floating_point<A>::value && same<A, B>::value;
+template <class A, class B>
+using of_two =
+    typename enable_if<std::is_arithmetic<A>::value &&
+                       std::is_arithmetic<B>::value && !same_float<A, B>>::type;
+template <class A, class B, class C>
+using of_three =
+    typename enable_if<std::is_arithmetic<A>::value &&
+                       std::is_arithmetic<B>::value &&
+                       std::is_arithmetic<C>::value &&
+                       !(same_float<A, B> && same_float<A, C>)>::type;
+}  // namespace ke_device
+#define KE_OF_INTEGER(R, f)                            \
+  template <class T, class = ke_device::of_integer<T>> \
+  KE_INLINE R f(T x) {                                 \
+    return f((double)x);                               \
+  }
+#define KE_OF_TWO(f)                                           \
+  template <class A, class B, class = ke_device::of_two<A, B>> \
+  KE_INLINE double f(A a, B b) {                               \
+    return f((double)a, (double)b);                            \
+  }
+#define KE_OF_DOUBLE(f) KE_OF_INTEGER(double, f)
 // clang-format off
-KE_OF_INTEGER(sqrt) KE_OF_INTEGER(exp) KE_OF_INTEGER(log) KE_OF_INTEGER(sin)
-KE_OF_INTEGER(cos) KE_OF_INTEGER(floor) KE_OF_INTEGER(ceil) KE_OF_INTEGER(log2)
-KE_OF_INTEGER(fabs) KE_OF_INTEGER(tanh);
+KE_OF_DOUBLE(sin) KE_OF_DOUBLE(cos) KE_OF_DOUBLE(tan) KE_OF_DOUBLE(asin)
+KE_OF_DOUBLE(acos) KE_OF_DOUBLE(atan) KE_OF_DOUBLE(sinh) KE_OF_DOUBLE(cosh)
+KE_OF_DOUBLE(tanh) KE_OF_DOUBLE(asinh) KE_OF_DOUBLE(acosh) KE_OF_DOUBLE(atanh)
+KE_OF_DOUBLE(exp) KE_OF_DOUBLE(exp2) KE_OF_DOUBLE(expm1) KE_OF_DOUBLE(log)
+KE_OF_DOUBLE(log2) KE_OF_DOUBLE(log10) KE_OF_DOUBLE(log1p) KE_OF_DOUBLE(sqrt)
+KE_OF_DOUBLE(cbrt) KE_OF_DOUBLE(floor) KE_OF_DOUBLE(ceil) KE_OF_DOUBLE(round)
+KE_OF_DOUBLE(trunc) KE_OF_DOUBLE(rint) KE_OF_DOUBLE(nearbyint) KE_OF_DOUBLE(erf)
+KE_OF_DOUBLE(erfc) KE_OF_DOUBLE(lgamma) KE_OF_DOUBLE(tgamma) KE_OF_DOUBLE(fabs)
+KE_OF_DOUBLE(logb)
+KE_OF_INTEGER(long, lround) KE_OF_INTEGER(long, lrint)
+KE_OF_INTEGER(long long, llround) KE_OF_INTEGER(long long, llrint)
+KE_OF_INTEGER(int, ilogb) KE_OF_INTEGER(bool, isnan) KE_OF_INTEGER(bool, isinf)
+KE_OF_INTEGER(bool, isfinite) KE_OF_INTEGER(bool, signbit)
+KE_OF_TWO(pow) KE_OF_TWO(fmod) KE_OF_TWO(atan2) KE_OF_TWO(hypot)
+KE_OF_TWO(fmax) KE_OF_TWO(fmin) KE_OF_TWO(fdim) KE_OF_TWO(copysign)
+KE_OF_TWO(remainder) KE_OF_TWO(nextafter);
 // clang-format on
+#undef KE_OF_DOUBLE
+#undef KE_OF_TWO
 #undef KE_OF_INTEGER
-KE_INLINE double pow(double x, int y) { return pow(x, (double)y); }
+template <class A, class B, class C, class = ke_device::of_three<A, B, C>>
+KE_INLINE double fma(A a, B b, C c) {
+  return fma((double)a, (double)b, (double)c);
+}
+template <class T, class = ke_device::of_integer<T>>
+KE_INLINE double ldexp(T x, int e) {
+  return ldexp((double)x, e);
+}
+template <class T, class = ke_device::of_integer<T>>
+KE_INLINE double scalbn(T x, int e) {
+  return scalbn((double)x, e);
+}
+// CUDA's own: the float stays a float.
 KE_INLINE float pow(float x, int y) { return powf(x, (float)y); }
-KE_INLINE double pow(float x, double y) { return pow((double)x, y); }
-KE_INLINE double pow(double x, float y) { return pow(x, (double)y); }
-KE_INLINE double pow(int x, double y) { return pow((double)x, y); }
-KE_INLINE double pow(int x, int y) { return pow((double)x, (double)y); }
-KE_INLINE double fmax(float a, double b) { return fmax((double)a, b); }
-KE_INLINE double fmax(double a, float b) { return fmax(a, (double)b); }
-KE_INLINE double fmin(float a, double b) { return fmin((double)a, b); }
-KE_INLINE double fmin(double a, float b) { return fmin(a, (double)b); }
 
 namespace std {
 // clang-format off

@@ -1,6 +1,7 @@
-// Whether a kernel's parameters are those of the problem. A driver launch passes
-// raw bytes, so `double* x` or `long n` would read garbage on a GPU; they must
-// not compile by way of a friendly conversion. Shared by both executors.
+// Whether a kernel's parameters are those of the problem. A driver launch
+// passes raw bytes, so `double* x` or `long n` would read garbage on a GPU;
+// they must not compile by way of a friendly conversion. Shared by both
+// executors.
 #pragma once
 
 namespace ke_device {

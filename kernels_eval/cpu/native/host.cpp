@@ -95,6 +95,10 @@ void sweep(pid_t child) {
   }
 }
 
+uint64_t ms(const timeval& t) {
+  return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_usec / 1000;
+}
+
 uint64_t cpu_ms(pid_t child) {
   clockid_t clock;
   timespec t;
@@ -135,7 +139,7 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
            char* log) {
   int log_pipe[2], started_pipe[2];
   *answer = Answer{};
-  answer->outcome = kNotStarted_;
+  answer->outcome = kNoChild;
   if (pipe2(log_pipe, O_CLOEXEC)) return;
   if (pipe2(started_pipe, O_CLOEXEC | O_NONBLOCK)) {
     close(log_pipe[0]);
@@ -223,6 +227,7 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
   while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
   }
   answer->peak_resident_bytes = (uint64_t)usage.ru_maxrss * 1024;
+  answer->cpu_ms = (uint32_t)(ms(usage.ru_utime) + ms(usage.ru_stime));
   if (cut == kExited && answer->outcome == kSignalled) {
     if (answer->code == SIGXCPU) answer->outcome = kCpuLimit;
   }

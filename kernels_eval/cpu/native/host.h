@@ -27,7 +27,7 @@ enum Outcome : uint32_t {
   kSignalled = 1,
   kWallLimit = 2,
   kCpuLimit = 3,
-  kNotStarted_ = 4,
+  kNoChild = 4,
 };
 
 // Followed by the log.
@@ -39,7 +39,7 @@ struct Answer {
   uint64_t total_log_bytes;  // before the cut
   uint64_t peak_resident_bytes;
   uint32_t started;  // a run came to the point where it loads the library
-  uint32_t unused;
+  uint32_t cpu_ms;
 };
 
 // nvrtc.cpp. Exit statuses of a compilation besides 0.

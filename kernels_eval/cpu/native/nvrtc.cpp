@@ -104,7 +104,7 @@ bool load_nvrtc(const char* path) {
     return false;
   }
 #define KE_FIND(name)                                     \
-  if (!(*(void**)&nvrtc.name = dlsym(library, #name))) {  \
+  if (!(*(void**)& nvrtc.name = dlsym(library, #name))) { \
     fprintf(stderr, "%s holds no %s\n", path, #name);     \
     return false;                                         \
   }
@@ -122,9 +122,9 @@ bool load_nvrtc(const char* path) {
   // the children inherit them.
   Program program;
   const char* option = "--gpu-architecture=sm_80";
-  if (nvrtc.nvrtcCreateProgram(
-          &program, "__global__ void k(float* x) { *x = sinf(*x); }", "warm.cu",
-          0, nullptr, nullptr))
+  if (nvrtc.nvrtcCreateProgram(&program,
+                               "__global__ void k(float* x) { *x = sinf(*x); }",
+                               "warm.cu", 0, nullptr, nullptr))
     return false;
   bool works = nvrtc.nvrtcCompileProgram(program, 1, &option) == 0;
   if (!works) print_log(program);

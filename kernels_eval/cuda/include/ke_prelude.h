@@ -81,3 +81,16 @@ typedef unsigned short ushort;
 #include "../../cpu/native/device_traits.h"
 
 #include "../../cpu/native/device_parameters.h"
+
+// What device_limits.h has from GCC.
+#define __FLT_MIN__ FLT_MIN
+#define __FLT_MAX__ FLT_MAX
+#define __FLT_EPSILON__ FLT_EPSILON
+#define __FLT_DENORM_MIN__ CUDART_MIN_DENORM_F
+#define __DBL_MIN__ DBL_MIN
+#define __DBL_MAX__ DBL_MAX
+#define __DBL_EPSILON__ DBL_EPSILON
+#define __DBL_DENORM_MIN__ 4.9406564584124654e-324
+#define __builtin_huge_val() __builtin_bit_cast(double, 0x7ff0000000000000LL)
+#define __builtin_nan(s) __builtin_bit_cast(double, 0x7ff8000000000000LL)
+#include "../../cpu/native/device_limits.h"

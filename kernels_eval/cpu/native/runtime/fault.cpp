@@ -45,7 +45,6 @@ void fault(Fault kind, void* pc, int line, const char* format, ...) {
   vsnprintf(report->text, kTextBytes, format, arguments);
   va_end(arguments);
   where(pc, line);
-  report->num_accesses = num_accesses;
   report->fault = kind;
   report->state = kFaulted;
   _exit(3);

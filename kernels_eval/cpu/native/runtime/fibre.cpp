@@ -141,7 +141,8 @@ void fibres_init(void (*entry)()) {
   fibre_entry = entry;
   slots = (char*)mmap(nullptr, kSlot * kMaxThreads, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (slots == (char*)MAP_FAILED) _exit(4);
+  if (slots == (char*)MAP_FAILED)
+    fault(kMachine, nullptr, -1, "no memory for the stacks of threads");
 }
 
 void fibre_resume(int fibre) {

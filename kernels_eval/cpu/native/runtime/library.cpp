@@ -18,13 +18,11 @@ namespace ke {
 
 namespace {
 
-// Each byte may cost 30 of records (order.h) once it is used.
-constexpr size_t kMaxVariableBytes = 64 << 20;
+// Each `__constant__` variable has a section with this name and a number
+// (device.h).
+constexpr char kConstantSection[] = ".ke_constant.";
 
-struct File {
-  const char* bytes;
-  size_t size;
-
+struct File : LibraryFile {
   template <class T>
   const T* at(size_t offset, size_t count) const {
     if (offset > size || count > (size - offset) / sizeof(T))
@@ -71,29 +69,73 @@ void examine_symbols(const File& file, const ElfW(Shdr) & table,
   }
 }
 
+// Code that the loader would run besides constructors: `_init` of the text.
+void examine_dynamic(const File& file, const ElfW(Shdr) & table) {
+  size_t count = table.sh_size / sizeof(ElfW(Dyn));
+  const ElfW(Dyn)* entries = file.at<ElfW(Dyn)>(table.sh_offset, count);
+  for (size_t i = 0; i < count; i++)
+    if (entries[i].d_tag == DT_INIT || entries[i].d_tag == DT_FINI)
+      fault(kReservedName, nullptr, -1,
+            "a function that runs when the kernel is loaded or unloaded; a "
+            "device has none");
+}
+
+void add_constant(Constants* constants, const ElfW(Shdr) & section,
+                  bool is_behind_another) {
+  unsigned n = constants->num_runs;
+  if (is_behind_another) {  // one run, with the gap between the two
+    constants->bytes[n - 1] =
+        section.sh_addr + section.sh_size - constants->offsets[n - 1];
+    return;
+  }
+  if (n == Constants::kMaxRuns) return;
+  constants->offsets[n] = section.sh_addr;
+  constants->bytes[n] = section.sh_size;
+  constants->num_runs++;
+}
+
 }  // namespace
 
-void examine_library(const char* path) {
-  File file = {};
+LibraryFile open_library(const char* path) {
   int f = open(path, O_RDONLY | O_CLOEXEC);
   struct stat s;
-  if (f < 0 || fstat(f, &s)) fault(kLoadFailed, nullptr, -1, "no library");
-  file.size = (size_t)s.st_size;
+  if (f < 0 || fstat(f, &s))
+    fault(kMachine, nullptr, -1, "the compiled kernel is gone");
+  LibraryFile file = {nullptr, (size_t)s.st_size};
   file.bytes =
       (const char*)mmap(nullptr, file.size, PROT_READ, MAP_PRIVATE, f, 0);
   close(f);
   if (file.bytes == (const char*)MAP_FAILED)
-    fault(kLoadFailed, nullptr, -1, "cannot map the library");
+    fault(kMachine, nullptr, -1, "cannot map the compiled kernel");
+  return file;
+}
+
+Constants examine_library(LibraryFile opened) {
+  File file = {opened};
+  Constants constants = {};
   const ElfW(Ehdr)* head = file.at<ElfW(Ehdr)>(0, 1);
   const ElfW(Shdr)* sections =
       file.at<ElfW(Shdr)>(head->e_shoff, head->e_shnum);
+  if (head->e_shstrndx >= head->e_shnum)
+    fault(kLoadFailed, nullptr, -1, "the library is damaged");
+  const ElfW(Shdr) & names = sections[head->e_shstrndx];
+  const char* text = file.at<char>(names.sh_offset, names.sh_size);
   size_t constructors = 0, variables = 0;
+  int last_constant = -2;
   for (int i = 0; i < head->e_shnum; i++) {
     const ElfW(Shdr) & section = sections[i];
     if (section.sh_flags & SHF_ALLOC && section.sh_flags & SHF_WRITE)
       variables += section.sh_size;
+    if (section.sh_name < names.sh_size &&
+        names.sh_size - section.sh_name > sizeof kConstantSection &&
+        starts_with(text + section.sh_name, kConstantSection)) {
+      add_constant(&constants, section, last_constant == i - 1);
+      last_constant = i;
+    }
+    if (section.sh_type == SHT_DYNAMIC) examine_dynamic(file, section);
     if (section.sh_type == SHT_INIT_ARRAY ||
-        section.sh_type == SHT_PREINIT_ARRAY)
+        section.sh_type == SHT_PREINIT_ARRAY ||
+        section.sh_type == SHT_FINI_ARRAY)
       constructors += section.sh_size / sizeof(void*);
     if ((section.sh_type == SHT_SYMTAB || section.sh_type == SHT_DYNSYM) &&
         section.sh_link < head->e_shnum)
@@ -109,6 +151,7 @@ void examine_library(const char* path) {
           "the global variables take %zu bytes; at most %zu", variables,
           kMaxVariableBytes);
   munmap(const_cast<char*>(file.bytes), file.size);
+  return constants;
 }
 
 }  // namespace ke

@@ -28,7 +28,7 @@ namespace {
 char* map_base;
 Cell* map_words;
 Cell* map_byte_cells;
-constexpr int kMaxBuffers = 64, kMaxModules = 16;
+constexpr int kMaxBuffers = 64, kMaxModules = 16 + Constants::kMaxRuns;
 Region modules[kMaxModules];
 int num_modules;
 int num_base_regions;  // without shared variables
@@ -39,14 +39,18 @@ size_t static_shared_bytes, dynamic_bytes;
 constexpr size_t kSharedCells = 4 << 20;
 Cell* shared_cells;
 size_t shared_cells_used;
+// So do global variables: five cells for each four bytes.
+constexpr size_t kModuleCells = kMaxVariableBytes / 4 * 5 + (1 << 20);
+Cell* module_cells;
+size_t module_cells_used;
 
 // Pages appear when they are written to, so that size costs nothing.
 Cell* new_cells(size_t count) {
   void* p = mmap(nullptr, count * sizeof(Cell), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED)
-    fault(kLoadFailed, nullptr, -1,
-          "no memory for the records of %zu bytes of variables", count);
+    fault(kMachine, nullptr, -1, "no memory for %zu records of accesses",
+          count);
   return (Cell*)p;
 }
 
@@ -148,7 +152,7 @@ KE_HOT void check(char* address, size_t bytes, Kind kind, bool is_volatile,
   if (is_volatile && kind == kLoad) note_volatile_read();
   touch(*r, (size_t)(address - r->base), bytes,
         {kind, is_volatile, r->scope == kShared || r->scope == kDynamicShared,
-         r->since, pc});
+         r->since, pc, address, bytes});
 }
 
 // A power of two up to 16 is a single access of the device.
@@ -184,6 +188,7 @@ void memory_init(char* mapping, uint64_t mapping_bytes) {
   map_words = new_cells(mapping_bytes / 4);
   map_byte_cells = new_cells(mapping_bytes);
   shared_cells = new_cells(kSharedCells);
+  module_cells = new_cells(kModuleCells);
 }
 
 void memory_add_module(const char* base, size_t bytes, bool writable) {
@@ -198,9 +203,37 @@ void memory_add_module(const char* base, size_t bytes, bool writable) {
   r.scope = kGlobal;
   r.read_only = !writable;
   if (writable) {
-    r.words = new_cells(bytes / 4 + 1);
-    r.byte_cells = new_cells(bytes + 4);
+    size_t words = bytes / 4 + 1;
+    if (module_cells_used + 5 * words > kModuleCells)
+      fault(kLoadFailed, nullptr, -1,
+            "the global variables take more than %zu bytes", kMaxVariableBytes);
+    r.words = module_cells + module_cells_used;
+    r.byte_cells = r.words + words;
+    module_cells_used += 5 * words;
   }
+}
+
+// The records of a case's buffers take 30 times their memory, and each case has
+// its own: those of a large one must not wait for the end of the process.
+void memory_end_case() {
+  size_t start = ~(size_t)0, end = 0;
+  for (int i = 0; i < num_regions; i++) {
+    if (regions[i].scope != kBuffer) continue;
+    size_t offset = (size_t)(regions[i].base - map_base);
+    if (offset < start) start = offset;
+    if (offset + regions[i].bytes > end) end = offset + regions[i].bytes;
+  }
+  constexpr size_t kWorthACall = 1 << 20;
+  if (end < start + kWorthACall) return;
+  // Buffers lie far apart (protocol.py): no page holds cells of two cases.
+  auto drop = [](Cell* first, Cell* last) {
+    constexpr size_t kPage = 64 * 1024;
+    size_t low = ((size_t)first + kPage - 1) / kPage * kPage;
+    size_t high = (size_t)last / kPage * kPage;
+    if (low < high) madvise((void*)low, high - low, MADV_DONTNEED);
+  };
+  drop(map_words + start / 4, map_words + end / 4);
+  drop(map_byte_cells + start, map_byte_cells + end);
 }
 
 void memory_begin_case(const Buffer* buffers, unsigned num_buffers) {
@@ -288,6 +321,8 @@ void ke_enter_shared(ke_shared_record* v) {
 }
 
 void ke_fence(int scope) { note_fence(scope != 0); }
+
+unsigned ke_dynamic_shared_bytes() { return (unsigned)dynamic_bytes; }
 
 // Ranges: copies of large objects, memcpy and memset.
 static void check_range(const void* address, size_t bytes, Kind kind,

@@ -74,6 +74,8 @@ struct Access {
   bool is_volatile, is_shared;
   Since since;
   void* pc;
+  const char* address;  // of all that is accessed
+  size_t bytes;
 };
 
 bool ordered_by_fence(uint32_t when);  // `when` lies in an earlier block
@@ -97,6 +99,8 @@ extern unsigned num_suspects;
 [[noreturn]] void race_on_read(const char* address, void* pc,
                                const Stamp& other);
 [[noreturn]] void uninitialized(const char* address, bool is_shared, void* pc);
+// A load finds nothing at `address`: a fault, unless that may be padding.
+void unwritten(const char* address, const Access& a);
 
 // Joins the current thread to an access of the same interval.
 inline Stamp joined(const Stamp& s) {
@@ -107,8 +111,7 @@ inline Stamp joined(const Stamp& s) {
 }
 
 inline void read_cell(Cell& c, const char* address, const Access& a) {
-  if (c.write.interval < a.since.valid)
-    uninitialized(address, a.is_shared, a.pc);
+  if (c.write.interval < a.since.valid) unwritten(address, a);
   if (!c.write_is_atomic && unordered(c.write, a.since) &&
       !(a.is_volatile && c.write_is_volatile &&
         c.write.interval < block_first_interval))

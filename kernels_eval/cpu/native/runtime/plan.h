@@ -63,20 +63,18 @@ enum Fault : uint32_t {
   kLoadFailed,
   kReservedName,
   kOtherSignal,
+  kMachine,  // no memory for records of ours, say; before the candidate starts
 };
 
 struct Report {
   uint32_t state;
-  uint32_t num_cases_done;
-  uint32_t case_index, launch_index;
+  uint32_t case_index;
   uint32_t fault;
   int32_t line;  // of the candidate, or -1: then resolve module_offset
   uint64_t module_offset;
   uint32_t thread[3], block[3];
   uint32_t shared_bytes;  // largest static use of any block
   uint32_t printf_bytes;
-  uint64_t num_accesses;
-  uint64_t elapsed_us;
   char text[kTextBytes];
 };
 

@@ -53,16 +53,17 @@ extern bool last_thread_first;
 void make_ready(Thread* thread);
 void park(Wait why);  // returns when the scheduler resumes the thread
 void let_others_run();
+void threads_init();  // before any other
 void run_block(void (*entry)(void**), void** arguments);
 void warps_begin_block();
 bool answer_active_masks();  // warp.cpp; false if no thread asks
 
 // ---- fibres (fibre.cpp)
 
-constexpr size_t kStackBytes = 256 * 1024;
+constexpr size_t kStackBytes = 512 * 1024;              // as on a device
 constexpr size_t kStackSpan = kStackBytes + 64 * 1024;  // mapped for a stack
 
-void fibres_init(void (*entry)());
+void fibres_init(void (*entry)());    // maps the stacks
 void fibre_resume(int fibre);         // from the scheduler
 void fibre_suspend();                 // back to the scheduler
 void fibre_switch(int from, int to);  // both have run before
@@ -75,10 +76,13 @@ int fibre_of_guard(const void* address);
 
 void memory_init(char* mapping, uint64_t mapping_bytes);
 void memory_begin_case(const Buffer* buffers, unsigned num_buffers);
+void memory_end_case();
 void memory_begin_launch(unsigned dynamic_shared_bytes);
 void memory_begin_block();
 void memory_end_block();
 void memory_add_module(const char* base, size_t bytes, bool writable);
+// Memory for the records of all global variables, before any is known.
+constexpr size_t kMaxVariableBytes = 8 << 20;
 extern char* own_stack;  // of the current thread
 void check_atomic(void* address, unsigned bytes, bool is_swap, void* pc);
 extern uint64_t num_accesses, access_limit;
@@ -108,8 +112,22 @@ extern Report* report;
 
 // ---- the candidate's library (library.cpp)
 
+struct LibraryFile {
+  const char* bytes;
+  size_t size;
+};
+LibraryFile open_library(const char* path);
+
+// Where `__constant__` variables lie, from the library's load address on.
+struct Constants {
+  static constexpr unsigned kMaxRuns = 32;
+  unsigned num_runs;
+  size_t offsets[kMaxRuns], bytes[kMaxRuns];
+};
+
 // Ends the process with a fault if the library holds what no device code holds.
-void examine_library(const char* path);
+// Gives the file back.
+Constants examine_library(LibraryFile file);
 
 }  // namespace ke
 

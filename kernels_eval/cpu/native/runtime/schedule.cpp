@@ -176,12 +176,9 @@ void let_others_run() {
   fibre_suspend();
 }
 
+void threads_init() { fibres_init(fibre_main); }
+
 void run_block(void (*entry)(void**), void** arguments) {
-  static bool initialised;
-  if (!initialised) {
-    fibres_init(fibre_main);
-    initialised = true;
-  }
   kernel = entry;
   kernel_arguments = arguments;
   next_thread = num_done = 0;

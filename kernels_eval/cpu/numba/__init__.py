@@ -1,0 +1,1 @@
+"""Numba kernels on the CPU: typed LLVM IR, our fibre runtime, host code."""

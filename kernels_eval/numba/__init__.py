@@ -1,0 +1,1 @@
+"""Candidates in Numba-CUDA: text, sandboxed compiler, argument layout."""

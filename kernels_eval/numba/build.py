@@ -1,0 +1,159 @@
+"""From a Numba module to IR or PTX, and what it means when there is none.
+
+A GPU executor starts a `client.FrontEnd` with output "ptx" and calls
+`compile_kernels`; the PTX of each kernel is complete (libdevice and half
+precision are in it), its entry is `Code.symbol`, and its parameters are packed
+by `signature.pack_array` and `signature.pack_scalar`.
+"""
+
+import signal
+from collections.abc import Sequence
+
+from kernels_eval.candidate import Candidate
+from kernels_eval.cpu import outcome
+from kernels_eval.cpu.outcome import Stop
+from kernels_eval.cpu.settings import Settings
+from kernels_eval.launch_plan import Launch
+from kernels_eval.numba import client, signature
+from kernels_eval.numba.messages import (
+  Answer,
+  Compiled,
+  CompileJob,
+  Kernel,
+  Limits,
+  Outcome,
+  Refusal,
+)
+from kernels_eval.problems import spec
+from kernels_eval.schema import Diagnostic, Status
+
+_RESULT_BYTES = 6 * 2**20  # below the limit of a frame
+_STATUS = {
+  "contract": Status.CONTRACT_VIOLATION,
+  "compile": Status.COMPILE_ERROR,
+  "unsupported": Status.COMPILE_ERROR,
+  "integrity": Status.INTEGRITY_VIOLATION,
+}
+
+
+def limits_of(settings: Settings) -> Limits:
+  """Of a compile job."""
+  return Limits(
+    settings.compile_wall_s,
+    settings.compile_cpu_s,
+    settings.compile_memory_bytes // 2,
+    _RESULT_BYTES,
+  )
+
+
+def _refused(refusal: Refusal) -> Stop:
+  status = _STATUS.get(refusal.kind, Status.INTEGRITY_VIOLATION)
+  message = " ".join(refusal.message.split())
+  place = f"line {refusal.line}: " if refusal.line else ""
+  return Stop(
+    status,
+    f"{place}{message}",
+    diagnostics=(Diagnostic("error", message, refusal.line, None),),
+  )
+
+
+def _ended(answer: Answer, settings: Settings) -> Stop:
+  """Why a job's process has left no result."""
+  if answer.outcome in (Outcome.WALL_LIMIT, Outcome.CPU_LIMIT):
+    return outcome.without_line(
+      Status.TIMEOUT,
+      f"the module or its compilation did not end within "
+      f"{settings.compile_cpu_s:g} s",
+    )
+  if answer.outcome == Outcome.SIGNALLED:
+    if answer.code == signal.SIGKILL:
+      raise client.ServerError("something killed the compiler; out of memory?")
+    if answer.code == signal.SIGSYS:
+      return outcome.without_line(
+        Status.INTEGRITY_VIOLATION,
+        "the module made a system call that no kernel needs",
+      )
+    if answer.code == signal.SIGXFSZ:
+      return outcome.without_line(
+        Status.COMPILE_ERROR,
+        f"the compiler's output exceeds {_RESULT_BYTES} bytes",
+      )
+    last = answer.log.strip().splitlines()[-1:] or [""]
+    return outcome.without_line(
+      Status.COMPILE_ERROR,
+      f"the compiler ended with signal {answer.code}: {last[0][:200]}",
+    )
+  return outcome.without_line(
+    Status.INTEGRITY_VIOLATION,
+    f"the module ended the compiler (exit status {answer.code}) or changed "
+    "its result",
+  )
+
+
+def result_of(answer: Answer, expected: type, settings: Settings):
+  """The result of a job, of the expected type.
+
+  Raises:
+    Stop: a refusal, or the process ended otherwise.
+    client.ServerError: a fault of the machine.
+  """
+  if answer.outcome == Outcome.EXITED and answer.code == 0:
+    result = client.decode(answer.result)
+    if isinstance(result, expected):
+      return result
+    if isinstance(result, Refusal):
+      raise _refused(result)
+  raise _ended(answer, settings)
+
+
+def kernels_of(
+  launches: Sequence[Launch], candidate: Candidate, problem: spec.Problem
+) -> tuple[Kernel, ...]:
+  """What the front end is asked for, one for each launch."""
+  return tuple(
+    Kernel(
+      launch.kernel,
+      tuple(
+        (p.dtype, p.ndim)
+        for p in (
+          signature.parameter(a, problem, candidate.scratch)
+          for a in launch.arguments
+        )
+      ),
+    )
+    for launch in launches
+  )
+
+
+def compile_kernels(
+  front_end: client.FrontEnd,
+  source: str,
+  kernels: Sequence[Kernel],
+  output: str,
+  compute_capability: tuple[int, int],
+  settings: Settings,
+) -> Compiled:
+  """Runs the module in the sandbox and compiles its kernels.
+
+  Args:
+    front_end: a running compile server.
+    source: the candidate's module.
+    kernels: functions and their parameters.
+    output: "ir" (LLVM, for the CPU) or "ptx".
+    compute_capability: of the device that PTX is for.
+    settings: limits.
+
+  Raises:
+    Stop, client.ServerError.
+  """
+  # Half of a surrogate pair is no text.
+  source = source.encode("utf-8", "replace").decode()
+  job = CompileJob(
+    source, tuple(kernels), compute_capability, output, limits_of(settings)
+  )
+  compiled = result_of(front_end.ask(job), Compiled, settings)
+  if len(compiled.kernels) != len(kernels):
+    raise outcome.without_line(
+      Status.INTEGRITY_VIOLATION, "the module changed the compiler's result"
+    )
+  return compiled

@@ -1,0 +1,200 @@
+"""The judge's side of the compile server: starts it, asks, believes nothing."""
+
+import importlib.metadata
+import importlib.util
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+
+import msgspec
+
+from kernels_eval import frames, sandbox
+from kernels_eval.numba.messages import (
+  Answer,
+  Compiled,
+  CompileJob,
+  LowerJob,
+  Object,
+  Outcome,
+  Refusal,
+)
+
+_START_S = 60.0
+_GRACE_S = 5.0
+_PACKAGE = pathlib.Path(__file__).parents[1]
+_BOOT = """
+import importlib.util, sys
+folder = sys.argv[1]
+spec = importlib.util.spec_from_file_location(
+  "kernels_eval", folder + "/__init__.py", submodule_search_locations=[folder])
+module = importlib.util.module_from_spec(spec)
+sys.modules["kernels_eval"] = module
+spec.loader.exec_module(module)
+from kernels_eval.numba import server
+server.main(sys.argv[2:])
+"""
+
+
+class UnavailableError(Exception):
+  """This machine cannot compile Numba candidates; one line says why."""
+
+
+class ServerError(Exception):
+  """The server died or does not answer: the machine's fault, not the job's."""
+
+
+def _version(name):
+  try:
+    return importlib.metadata.version(name)
+  except importlib.metadata.PackageNotFoundError:
+    return None
+
+
+def check_versions() -> str:
+  """What is installed, as one line.
+
+  Raises:
+    UnavailableError: a package is missing, or two do not work together.
+  """
+  wanted = ("numba-cuda", "numba", "llvmlite", "nvidia-nvvm")
+  found = {name: _version(name) for name in wanted}
+  missing = [name for name, version in found.items() if version is None]
+  if missing:
+    raise UnavailableError(
+      f"Numba candidates need {', '.join(missing)}, which is not installed; "
+      "install the extra: pip install 'leap-jax[numba]'"
+    )
+  numpy = _version("numpy") or "0"
+  if tuple(int(x) for x in numpy.split(".")[:2]) >= (2, 5):
+    raise UnavailableError(
+      f"numba-cuda {found['numba-cuda']} does not work with NumPy {numpy} "
+      "(np.row_stack is gone); install numpy<2.5"
+    )
+  return f"numba-cuda {found['numba-cuda']}"
+
+
+def _readable():
+  """(what the server needs to start, what its children may read later)."""
+  prefixes = {os.path.realpath(p) for p in (sys.prefix, sys.base_prefix)}
+  prefixes |= {sys.prefix, os.path.dirname(os.path.realpath(sys.executable))}
+  # Packages may lie elsewhere (a `.pth` file, Debian's dist-packages).
+  prefixes |= {
+    p for p in sys.path if p.endswith(("/site-packages", "-packages"))
+  }
+  at_start = {*prefixes, str(_PACKAGE)}
+  # Our own package may lie among the others: everything but it.
+  later = {"/usr", "/lib", "/lib64", "/proc", "/dev/null", "/dev/urandom"}
+  pending = [pathlib.Path(p) for p in prefixes]
+  while pending:
+    folder = pending.pop()
+    inside = folder == _PACKAGE or folder in _PACKAGE.parents
+    if not inside:
+      later.add(str(folder))
+    elif folder != _PACKAGE and folder.is_dir():
+      pending += folder.iterdir()
+  return sorted(at_start), sorted(later)
+
+
+class FrontEnd:
+  """A running compile server. Owns a process and a socket."""
+
+  def __init__(
+    self,
+    protections: sandbox.Protections,
+    private: pathlib.Path,
+    output: str = "ir",
+  ):
+    """Starts the server; it answers once numba.cuda is imported.
+
+    Args:
+      protections: what the machine grants.
+      private: existing folder; the server's working folder.
+      output: "ir" or "ptx", what it is going to be asked for most.
+
+    Raises:
+      UnavailableError: packages are missing or do not work together.
+      ServerError: it did not come up.
+    """
+    self.versions = check_versions()
+    at_start, later = _readable()
+    ours, theirs = socket.socketpair()
+    self._socket = ours
+    try:
+      self._process = sandbox.popen(
+        protections,
+        [
+          *(sys.executable, "-I", "-B", "-c", _BOOT, str(_PACKAGE)),
+          *(str(theirs.fileno()), output, *later),
+        ],
+        readable=at_start,
+        private=str(private),
+        pass_fds=[theirs.fileno()],
+      )
+    except (OSError, subprocess.SubprocessError) as error:
+      ours.close()
+      raise ServerError(f"cannot start the sandbox: {error}") from None
+    finally:
+      theirs.close()
+    self._stream = ours.makefile("rwb", buffering=0)
+    ours.settimeout(_START_S)
+    try:
+      ready = frames.read(self._stream)
+    except (OSError, frames.FrameError):
+      ready = None
+    if ready != b"ready":
+      self.close()
+      raise ServerError("the sandboxed Numba compiler did not start")
+
+  def ask(self, job: CompileJob | LowerJob) -> Answer:
+    """Runs a job in a child of the server.
+
+    Raises:
+      ServerError: the server died or does not answer.
+    """
+    self._socket.settimeout(job.limits.wall_s + _GRACE_S)
+    try:
+      frames.write(self._stream, msgspec.msgpack.encode(job))
+      frame = frames.read(self._stream)
+      if frame is None:
+        raise ServerError("the sandboxed Numba compiler ended")
+      answer = msgspec.msgpack.decode(frame, type=Answer)
+    except (OSError, frames.FrameError, msgspec.MsgspecError) as error:
+      raise ServerError(
+        f"the sandboxed Numba compiler does not answer ({error})"
+      ) from None
+    if answer.outcome == Outcome.NOT_STARTED:
+      raise ServerError(f"cannot fork for the compiler (errno {answer.code})")
+    return answer
+
+  @property
+  def pid(self) -> int:
+    """Of the outermost process (for tests)."""
+    return self._process.pid
+
+  def close(self) -> None:
+    """Ends the server and its job. Any thread may call it."""
+    try:
+      self._socket.shutdown(socket.SHUT_RDWR)
+    except OSError:
+      pass
+    try:
+      self._process.wait(2.0)
+    except subprocess.TimeoutExpired:
+      try:
+        os.killpg(self._process.pid, signal.SIGKILL)
+      except ProcessLookupError:
+        pass
+      self._process.wait()
+    self._stream.close()
+    self._socket.close()
+
+
+def decode(contents: bytes) -> Compiled | Object | Refusal | None:
+  """A job's result, strictly; None for anything else."""
+  try:
+    return msgspec.msgpack.decode(contents, type=Compiled | Object | Refusal)
+  except (msgspec.MsgspecError, RecursionError):
+    return None

@@ -1,0 +1,11 @@
+"""The names that a setting may have, where importing the thing takes JAX.
+
+A mistake on the command line is answered before JAX is loaded; a test holds
+these equal to the keys of the tables that they name.
+"""
+
+SIZES = ("micro", "tiny")  # models.transformer.SIZES
+REMAT = ("none", "block")  # models.transformer.REMAT
+METHODS = ("leap", "grpo_multi_turn", "grpo_single_turn")  # methods.METHODS
+# losses.NORMALIZATIONS
+NORMALIZATIONS = ("token_mean", "sequence_mean", "constant_length")
