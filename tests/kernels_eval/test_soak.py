@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from kernels_eval import client, problems, temporary
+from kernels_eval.numba import client as numba_client
 from kernels_eval.schema import Evaluation, Phase, Request, Status
 from kernels_eval.soak import belongings, gpu_memory, mix, run, summary
 from kernels_eval.soak import templates as templates_lib
@@ -30,7 +31,7 @@ def test_the_mix_is_seeded():
   assert first == again != other
 
 
-@pytest.mark.parametrize("count", [10, 37, 500])
+@pytest.mark.parametrize("count", [11, 37, 500])
 def test_every_kind_takes_part(count):
   candidates = mix.draw(count, 0, OWN, 1000)
   assert len(candidates) == count
@@ -39,6 +40,18 @@ def test_every_kind_takes_part(count):
   if count == 500:
     assert kinds["hanging"] == 10 and kinds["good"] > 150
   assert len({c.request.id for c in candidates}) == count
+
+
+def test_kinds_can_be_left_out(monkeypatch):
+  def missing():
+    raise numba_client.UnavailableError("not installed")
+
+  assert "numba" in run._kinds() or numba_client._version("numba-cuda") is None
+  monkeypatch.setattr(numba_client, "check_versions", missing)
+  kinds = run._kinds()
+  assert set(kinds) == set(mix.SHARES) - {"numba"}
+  candidates = mix.draw(60, 0, OWN, 1000, kinds)
+  assert {c.kind for c in candidates} == set(kinds) and len(candidates) == 60
 
 
 def test_texts_are_unique_but_for_twins():
@@ -54,8 +67,8 @@ def test_texts_are_unique_but_for_twins():
 
 
 def test_fewer_candidates_than_kinds_are_refused():
-  with pytest.raises(ValueError, match="at least 10"):
-    mix.draw(9, 0, OWN, 1000)
+  with pytest.raises(ValueError, match="at least 11"):
+    mix.draw(10, 0, OWN, 1000)
 
 
 @pytest.mark.parametrize("name", sorted(problems.FAMILIES))
@@ -117,7 +130,9 @@ def test_the_corpus_of_a_checkout_takes_part(tmp_path):
 
 def test_every_kind_has_files_for_a_gpu_too():
   assert templates_lib.load("cuda", None).keys() == OWN.keys()
-  assert OWN.keys() == set(mix.SHARES) - {"good", "wrong", "mutated", "slow"}
+  assert OWN.keys() == set(mix.SHARES) - {
+    *("good", "numba", "wrong", "mutated", "slow"),
+  }
 
 
 # ---- what is left behind
@@ -295,7 +310,7 @@ def test_what_is_not_clean_is_said(soaked):
 @pytest.mark.parametrize(
   ("arguments", "words"),
   [
-    (["--count=3"], "--count=3; at least 10"),
+    (["--count=3"], "--count=3; at least 11"),
     (["--out=/nowhere/x.json"], "cannot write /nowhere/x.json"),
     (["--seed=x"], "--seed"),
     (["--workers=0"], "--workers=0; at least 1"),
