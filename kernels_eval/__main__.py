@@ -120,7 +120,7 @@ def _check(arguments):
       (evaluation,) = pool.evaluate(
         [Request(arguments.file, problem.name, text)]
       )
-      if not arguments.json and not pool.num_evaluated:
+      if not arguments.json and pool.num_remembered:
         print("judged before; --no-cache judges again", file=sys.stderr)
   except (client.HarnessError, OSError) as error:
     raise BadRequest(f"infrastructure_error: {error}") from None
@@ -186,6 +186,8 @@ def _soak(arguments):
   least = len(mix.SHARES)
   if arguments.count < least:
     raise BadRequest(f"--count={arguments.count}; at least {least}")
+  if arguments.workers is not None and arguments.workers < 1:
+    raise BadRequest(f"--workers={arguments.workers}; at least 1")
   out = None
   if arguments.out is not None:
     try:
@@ -206,6 +208,8 @@ def _soak(arguments):
         lambda _: bar.update(),
         executor=arguments.executor,
       )
+    except corpus.CorpusError as error:
+      raise BadRequest(str(error)) from None
     except client.HarnessError as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
     record = msgspec.json.encode(result)

@@ -2,13 +2,14 @@
 
 Text and language of the candidate; the definition of its problem; the judge's
 executor, toolchain and protections; the limits; the seed of the inputs; the
-harness's version and its own code; processor and NumPy. Whoever changes any of
-them gets another address, so nothing has to be thrown away by hand.
+harness's version and its own code; processor, NumPy and Numba. Whoever changes
+any of them gets another address, so nothing has to be thrown away by hand.
 """
 
 import dataclasses
 import functools
 import hashlib
+import importlib.metadata
 import inspect
 import pathlib
 import platform
@@ -26,6 +27,7 @@ from kernels_eval.schema import HARNESS_VERSION, Request
 _PACKAGE = pathlib.Path(__file__).parent
 _CODE = (".py", ".cpp", ".h", ".map", ".cu")
 _SHARED = (spec, inputs, reference)  # what the definitions of problems lean on
+_PACKAGES = ("numpy", "numba", "numba-cuda", "llvmlite", "nvidia-nvvm")
 _MAX_KNOWN = 4096  # digests of problems that are kept
 
 
@@ -43,6 +45,17 @@ def _code_digest():
     if path.suffix in _CODE and place.parts[0] != "problems":
       digest.update(f"{place}\0{_file_digest(path)}\0".encode())
   return digest.hexdigest()
+
+
+def _versions():
+  """Of the packages that compute references and compile kernels."""
+  found = []
+  for name in _PACKAGES:
+    try:
+      found.append((name, importlib.metadata.version(name)))
+    except importlib.metadata.PackageNotFoundError:
+      found.append((name, None))
+  return found
 
 
 def _code(code):
@@ -85,6 +98,9 @@ def _plain(value, within=()):
     ]
   if isinstance(value, Mapping):
     return [(_plain(k, within), _plain(v, within)) for k, v in value.items()]
+  if isinstance(value, np.ndarray):  # whose repr leaves out the middle
+    digest = hashlib.sha256(np.ascontiguousarray(value).tobytes())
+    return value.dtype.str, value.shape, digest.hexdigest()
   if isinstance(value, tuple | list):
     return [_plain(v, within) for v in value]
   # Of an object that shows its place in memory here, no other process finds
@@ -122,7 +138,7 @@ def make_address(
       dataclasses.asdict(settings),
       seed,
       platform.machine(),
-      np.__version__,
+      _versions(),
     )
   )
   known: dict[str, tuple[spec.Problem, str]] = {}

@@ -29,6 +29,7 @@ class Judges:
     self._settings = settings
     self._cache = cache
     self.num_evaluated = 0  # different texts given to a judge, faults too
+    self.num_remembered = 0  # answered from the cache
     self.num_restarts = 0
 
   def turn(
@@ -76,6 +77,7 @@ class Judges:
       key = self.make_key(request)
       known = self._cache.get(key)
       if known is not None:
+        self.num_remembered += 1
         yield index, _renamed(known, request)
       elif key in jobs:
         jobs[key].indices.append(index)

@@ -3,7 +3,7 @@
 import collections
 from typing import Protocol
 
-from kernels_eval.schema import Evaluation, Status
+from kernels_eval.schema import Evaluation, Phase, Status
 
 MAX_RECORDS = 100_000
 
@@ -12,14 +12,15 @@ def may_be_kept(evaluation: Evaluation) -> bool:
   """Whether a verdict says something about its candidate for ever.
 
   Not an infrastructure error, which says nothing; not a timeout, which may be
-  a loaded machine's; not a verdict with a time, because times are measured, not
-  remembered, and a verdict robbed of its time would look like a kernel that
-  nobody has timed.
+  a loaded machine's; not a verdict with a time or about one, because times are
+  measured, not remembered, and a verdict robbed of its time would look like a
+  kernel that nobody has timed.
   """
   return (
     evaluation.counts
     and evaluation.status != Status.TIMEOUT
     and evaluation.candidate_ms is None
+    and evaluation.phase != Phase.TIME
   )
 
 

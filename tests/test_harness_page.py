@@ -6,6 +6,7 @@ import pathlib
 import random
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -71,6 +72,11 @@ def test_commands_run(command, tmp_path):
   command = command.replace("python ", f"{shlex.quote(sys.executable)} ", 1)
   command = re.sub(r"--count=\d+", "--count=20", command)
   command = re.sub(r"--out=", f"--out={tmp_path}/", command)
+  corpus = tmp_path / "corpus"  # the whole of it has a test of its own
+  corpus.mkdir()
+  for name in ("zeros.cu", "fork.cu", "writes_far_away.cu"):
+    shutil.copy(ROOT / "tests" / "adversarial" / name, corpus)
+  command = re.sub(r" audit$", f" audit --corpus={corpus}", command)
   done = subprocess.run(
     ["bash", "-c", command],
     cwd=ROOT,
@@ -166,6 +172,7 @@ def test_the_added_problem_is_a_problem(added, check):
 # ---- the grammar
 
 ROWS = problems.get("softmax")
+COMMENTS = [x for b in _blocks("comments") for x in b.splitlines()]
 PLANS = [line for block in _blocks("plan") for line in block.splitlines()]
 _TOKEN = re.compile(r'\s*(?:"([^"]*)"|(\w+)|([][{}()|;=,]))')
 
@@ -209,12 +216,16 @@ def _read_rules(text):
 
 RULES = _read_rules(_blocks("ebnf")[0])
 _NAMES = {  # what the names of one problem may be
-  "kernel": ("k", "softmax", "_k2"),
+  "kernel": ("k", "softmax", "_k2", "a::b"),
   "argument": ("x", "out", "rows", "cols"),
   "buffer": ("tmp", "sums_2"),
   "dimension": ("rows", "cols"),
   "number": ("0", "1", "32", "1024"),
-  "name": ("T", "float", "N2"),
+  "name": ("k", "softmax", "_k2"),
+}
+_PATTERNS = {
+  "number": r"\d+",
+  "kernel": r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*",
 }
 
 
@@ -244,8 +255,7 @@ def _matches(words, node, i):
   if kind == "word":
     return {i + 1} if i < len(words) and words[i] == inner else set()
   if kind == "rule" and inner in _NAMES:
-    is_number = inner == "number"
-    wanted = r"\d+" if is_number else r"[A-Za-z_]\w*"
+    wanted = _PATTERNS.get(inner, r"[A-Za-z_]\w*")
     fits = i < len(words) and re.fullmatch(wanted, words[i])
     return {i + 1} if fits else set()
   if kind == "rule":
@@ -267,7 +277,7 @@ def _matches(words, node, i):
 
 
 def _words(line):
-  return re.findall(r"//|\w+|[^\s\w]", line)
+  return re.findall(r"//|\w+(?:::\w+)*|[^\s\w]", line)
 
 
 def _is_sentence(line):
@@ -275,25 +285,35 @@ def _is_sentence(line):
   return len(words) in _matches(words, ("rule", "line"), 0)
 
 
+def _read(line, problem=ROWS):
+  """Number of launches and scratch buffers in one comment."""
+  kernels = ("k", "softmax", "nothing", "_k2", "a::b")
+  launches, scratch = launch_plan.read([(line, 1)], problem, kernels)
+  return len(launches) + len(scratch)
+
+
 def _accepts(line, problem=ROWS):
   """Whether the line is a plan, and not an error or a comment."""
   try:
-    launches, scratch = launch_plan.read([(line, 1)], problem)
+    return _read(line, problem) == 1
   except launch_plan.CandidateError:
     return False
-  return len(launches) + len(scratch) == 1
 
 
 @pytest.mark.parametrize("line", PLANS)
 def test_plans_of_the_page_are_read(line):
-  launches, scratch = launch_plan.read([(line, 1)], ROWS)
-  assert len(launches) + len(scratch) == 1
+  assert _read(line) == 1
+
+
+@pytest.mark.parametrize("line", COMMENTS)
+def test_comments_that_are_no_plans(line):
+  assert _read(line) == 0
 
 
 @pytest.mark.parametrize(("line", "words"), _table("## Launch plan"))
 def test_plans_that_are_refused(line, words):
   with pytest.raises(launch_plan.CandidateError) as caught:
-    launch_plan.read([(line.strip("`"), 1)], ROWS)
+    _read(line.strip("`"))
   assert words in str(caught.value)
 
 
@@ -369,7 +389,8 @@ def test_the_limits_are_the_codes():
     f"{host.MAX_LOG_BYTES // 2**10} KiB of log",
     f"for a run: {settings.run_cpu_s:g} s and {settings.run_wall_s:g} s, "
     f"{settings.access_limit // 10**6} million accesses, no files, "
-    f"{settings.max_buffer_bytes // 2**20} MiB of buffers",
+    f"{settings.max_buffer_bytes // 2**20} MiB of buffers and "
+    f"{settings.max_scratch_bytes // 2**20} MiB of scratch over all cases",
     f"{limits.MAX_THREADS} threads a block, "
     f"{limits.STATIC_SHARED_BYTES // 1024} KiB static and "
     f"{limits.SHARED_BYTES // 1024} KiB dynamic",

@@ -2,6 +2,7 @@
 
 import re
 
+from kernels_eval import diagnostics as diagnostics_lib
 from kernels_eval.cpu import translate
 from kernels_eval.cpu.compile_log import Messages, cut
 from kernels_eval.schema import Diagnostic
@@ -20,7 +21,7 @@ _ASSEMBLER = re.compile(r"ptxas (?:error|fatal)\s*: (?P<message>.*)")
 
 def read(log: str) -> Messages:
   """Sorts the messages, each kept once, warnings left out."""
-  found, markers, seen = [], [], set()
+  found, markers = [], []
   trailer_error = None
   elsewhere = None  # the message of an error in a header, until its place
   for text in log.splitlines():
@@ -50,9 +51,8 @@ def read(log: str) -> Messages:
       if elsewhere:
         found.append(Diagnostic("error", elsewhere, None, None))
       elsewhere = message
-    elif (message, line) not in seen:
-      seen.add((message, line))
+    else:
       found.append(Diagnostic("error", message, line, None))
   if elsewhere:
     found.append(Diagnostic("error", elsewhere, None, None))
-  return Messages(tuple(found), tuple(markers), trailer_error)
+  return Messages(diagnostics_lib.merge(found), tuple(markers), trailer_error)

@@ -16,9 +16,9 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kernels_eval import temporary
 from kernels_eval.soak import gpu_memory
 
-PREFIX = "kernels_eval-"
 _SHM = pathlib.Path("/dev/shm")
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 _GPU_SLACK_BYTES = 64 * 2**20  # other programs' small change
@@ -98,7 +98,7 @@ def _marked(mark):
 
 def take() -> Belongings:
   """What this process has now."""
-  own = f"{PREFIX}{os.getpid()}-"
+  own = f"{temporary.PREFIX}{os.getpid()}-"
   pids = descendants(os.getpid()) | _marked(own.encode())
   descriptors = {
     f"{n}: {target}"
@@ -122,7 +122,7 @@ def take() -> Belongings:
     folders=frozenset(
       name
       for name in os.listdir(tempfile.gettempdir())
-      if name.startswith((own, f"{PREFIX}build-"))
+      if name.startswith((own, f"{temporary.PREFIX}build-"))
     ),
     gpu_bytes=gpu_memory.used_bytes(),
   )

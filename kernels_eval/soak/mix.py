@@ -3,6 +3,8 @@
 Kinds and what they must get:
 
     good       canonical kernels of all problems        passed
+    numba      canonical Numba-CUDA kernels, where      passed
+               Numba is installed
     wrong      the same, one output element spoiled     wrong_answer
     mutated    the same with a plausible mistake        any verdict, and the
                (`mutations.py`), every other one twice  same one both times
@@ -22,10 +24,11 @@ from kernels_eval.schema import Request, Status
 from kernels_eval.soak.templates import Template
 
 SHARES = {  # of all candidates; what hangs costs a second each
-  "good": 0.36,
+  "good": 0.32,
   "wrong": 0.15,
   "mutated": 0.15,
   "crashing": 0.1,
+  "numba": 0.04,
   "malicious": 0.09,
   "memory": 0.04,
   "flooding": 0.04,
@@ -108,9 +111,9 @@ def _mutants(rng, count):
   return made
 
 
-def _counts(count):
+def _counts(count, kinds):
   """How many of each kind; at least one, and together `count`."""
-  counts = {kind: max(1, int(share * count)) for kind, share in SHARES.items()}
+  counts = {kind: max(1, int(SHARES[kind] * count)) for kind in kinds}
   counts["good"] = max(1, counts["good"] + count - sum(counts.values()))
   return counts
 
@@ -120,6 +123,7 @@ def draw(
   seed: int,
   templates: Mapping[str, Sequence[Template]],
   num_slow_steps: int,
+  kinds: Sequence[str] = tuple(SHARES),
 ) -> list[Candidate]:
   """The candidates, in the order of their submission.
 
@@ -128,13 +132,14 @@ def draw(
     seed: of the choice and of the order.
     templates: by kind.
     num_slow_steps: what takes two fifths of the time limit here.
+    kinds: that take part; "good" must.
   """
   if count < len(SHARES):
     raise ValueError(f"{count} candidates; at least {len(SHARES)}")
   rng = np.random.default_rng(seed)
   names = sorted(problems.FAMILIES)
   made = []
-  for kind, number in _counts(count).items():
+  for kind, number in _counts(count, kinds).items():
     if kind == "mutated":
       made += [
         ("mutated", name, text, _VERDICTS, twin)
@@ -148,6 +153,10 @@ def draw(
         text = problem.canonical if kind == "good" else spoiled(problem)
         allowed = _PASSED if kind == "good" else {Status.WRONG_ANSWER}
         made.append((kind, problem.name, text, frozenset(allowed), None))
+      elif kind == "numba":
+        problem = problems.FAMILIES[names[i % len(names)]]
+        text = problem.numba_canonical
+        made.append((kind, problem.name, text, _PASSED, None))
       elif kind == "slow":
         text = slow(num_slow_steps)
         made.append((kind, "vector_add", text, _PASSED, None))
@@ -158,8 +167,9 @@ def draw(
   candidates = []
   for i, j in enumerate(order):
     kind, problem, text, allowed, twin = made[j]
-    if twin is None:  # a comment, which no kind of text minds
-      text = f"{text}\n// soak {seed} {i}\n"
+    if twin is None:
+      comment = "#" if kind == "numba" else "//"
+      text = f"{text}\n{comment} soak {seed} {i}\n"
     candidates.append(
       Candidate(Request(f"{kind}-{i}", problem, text), kind, allowed, twin)
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from kernels_eval import client, verdict_cache
 from kernels_eval.cpu.settings import Settings
+from kernels_eval.numba import client as numba_client
 from kernels_eval.schema import Evaluation, Request, Status
 from kernels_eval.soak import belongings, machine, mix, templates
 
@@ -136,6 +137,15 @@ def _slow_steps(pool):
   return int(_SLOW_FRACTION * SETTINGS.run_cpu_s * 1000 / ms_per_step)
 
 
+def _kinds():
+  """Kinds of candidates that this machine can judge."""
+  try:
+    numba_client.check_versions()
+  except numba_client.UnavailableError:
+    return [kind for kind in mix.SHARES if kind != "numba"]
+  return list(mix.SHARES)
+
+
 def _offences(candidates, answers):
   """What is wrong with the verdicts."""
   first_of: dict[str, Evaluation] = {}
@@ -177,7 +187,7 @@ def soak(
   seed: int,
   num_workers: int | None = None,
   on_result: Callable[[Evaluation], None] | None = None,
-  corpus: pathlib.Path | None = templates.CHECKOUT,
+  folder: pathlib.Path | None = templates.CHECKOUT,
   executor: str = "auto",
 ) -> Result:
   """Submits `count` candidates and compares what this process has.
@@ -187,11 +197,12 @@ def soak(
     seed: of the mix.
     num_workers: judges; None means one for each processor.
     on_result: called with every answer.
-    corpus: folder of further hostile candidates.
+    folder: of further hostile candidates.
     executor: where they run: one of `client.EXECUTORS`.
 
   Raises:
     client.HarnessError: this machine cannot judge.
+    corpus.CorpusError: a file of the folder has no proper header.
   """
   here = machine.describe()
   with belongings.adopting_orphans():
@@ -204,7 +215,11 @@ def soak(
     ) as pool:
       kind = "cpu" if pool.hello.executor.startswith("cpu") else "cuda"
       candidates = mix.draw(
-        count, seed, templates.load(kind, corpus), _slow_steps(pool)
+        count,
+        seed,
+        templates.load(kind, folder),
+        _slow_steps(pool),
+        _kinds(),
       )
       started = time.perf_counter()
       answers, memory = _submit(pool, candidates, on_result)
@@ -250,7 +265,11 @@ def _largest_process_bytes():
 def _statuses(
   candidates: Sequence[mix.Candidate], answers: Sequence[Evaluation]
 ) -> dict[str, dict[str, int]]:
-  counts = {kind: collections.Counter() for kind in mix.SHARES}
+  counts = {
+    kind: collections.Counter()
+    for kind in mix.SHARES
+    if any(c.kind == kind for c in candidates)
+  }
   for candidate, answer in zip(candidates, answers, strict=True):
     counts[candidate.kind][answer.status.value] += 1
   return {kind: dict(counter) for kind, counter in counts.items()}

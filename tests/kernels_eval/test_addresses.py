@@ -40,6 +40,7 @@ def test_the_same_question_has_the_same_address():
     {"hello": msgspec.structs.replace(HELLO, executor="cuda")},
     {"hello": msgspec.structs.replace(HELLO, toolchain="g++ 13.1.0")},
     {"hello": msgspec.structs.replace(HELLO, protections="none")},
+    {"hello": msgspec.structs.replace(HELLO, is_timing=True)},
     {"settings": Settings(run_cpu_s=1.0)},
     {"settings": Settings(access_limit=1)},
     {"seed": 1},
@@ -50,12 +51,12 @@ def test_everything_that_decides_counts(change):
   assert _address(**change) != _address()
 
 
-def test_version_code_and_numpy_count(monkeypatch):
+def test_version_code_and_packages_count(monkeypatch):
   before = _address()
   for module, name, value in (
     (addresses, "HARNESS_VERSION", "0"),
     (addresses, "_code_digest", lambda: "other"),
-    (np, "__version__", "0.0.1"),
+    (addresses, "_versions", lambda: [("numpy", "0.0.1")]),
   ):
     with monkeypatch.context() as patch:
       patch.setattr(module, name, value)
@@ -96,6 +97,18 @@ def test_every_part_of_a_problem_counts():
   assert len(set(digests)) == len(variants)
   same = dataclasses.replace(PROBLEM, reference=_closed_over(2))
   assert addresses.problem_digest(same) == digests[-1]
+
+
+def test_all_of_a_table_counts():
+  tables = [np.zeros(5000), np.zeros(5000), np.zeros(5000, np.float32)]
+  tables[1][2500] = 1.0
+  digests = {
+    addresses.problem_digest(
+      dataclasses.replace(PROBLEM, reference=_closed_over(table))
+    )
+    for table in tables
+  }
+  assert len(digests) == 3
 
 
 def test_a_reference_that_calls_itself():

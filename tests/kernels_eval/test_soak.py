@@ -13,7 +13,8 @@ import time
 import msgspec
 import pytest
 
-from kernels_eval import client, problems
+from kernels_eval import client, problems, temporary
+from kernels_eval.numba import client as numba_client
 from kernels_eval.schema import Evaluation, Phase, Request, Status
 from kernels_eval.soak import belongings, gpu_memory, mix, run, summary
 from kernels_eval.soak import templates as templates_lib
@@ -30,7 +31,7 @@ def test_the_mix_is_seeded():
   assert first == again != other
 
 
-@pytest.mark.parametrize("count", [10, 37, 500])
+@pytest.mark.parametrize("count", [11, 37, 500])
 def test_every_kind_takes_part(count):
   candidates = mix.draw(count, 0, OWN, 1000)
   assert len(candidates) == count
@@ -39,6 +40,18 @@ def test_every_kind_takes_part(count):
   if count == 500:
     assert kinds["hanging"] == 10 and kinds["good"] > 150
   assert len({c.request.id for c in candidates}) == count
+
+
+def test_kinds_can_be_left_out(monkeypatch):
+  def missing():
+    raise numba_client.UnavailableError("not installed")
+
+  assert "numba" in run._kinds() or numba_client._version("numba-cuda") is None
+  monkeypatch.setattr(numba_client, "check_versions", missing)
+  kinds = run._kinds()
+  assert set(kinds) == set(mix.SHARES) - {"numba"}
+  candidates = mix.draw(60, 0, OWN, 1000, kinds)
+  assert {c.kind for c in candidates} == set(kinds) and len(candidates) == 60
 
 
 def test_texts_are_unique_but_for_twins():
@@ -54,8 +67,8 @@ def test_texts_are_unique_but_for_twins():
 
 
 def test_fewer_candidates_than_kinds_are_refused():
-  with pytest.raises(ValueError, match="at least 10"):
-    mix.draw(9, 0, OWN, 1000)
+  with pytest.raises(ValueError, match="at least 11"):
+    mix.draw(10, 0, OWN, 1000)
 
 
 @pytest.mark.parametrize("name", sorted(problems.FAMILIES))
@@ -91,49 +104,35 @@ def test_a_slow_kernel_is_right(check):
 
 # ---- files of candidates
 
-
-def test_headers():
-  text = (
-    "// row: 15\n// problem: axpy\n// expect cpu: timeout wrong_answer\n"
-    "// expect cuda: passed\n// why: Because.\n__global__ void k() {}\n"
-  )
-  template = templates_lib.parse("x.cu", "hanging", text, "cpu")
-  assert (template.problem, template.text) == ("axpy", text)
-  assert template.allowed == {Status.TIMEOUT, Status.WRONG_ANSWER}
-  other = templates_lib.parse("x.cu", "hanging", text, "cuda")
-  assert other.allowed == {Status.PASSED}
-
-
-@pytest.mark.parametrize(
-  "line", ["// on: cuda; no such thing", "// machine: vax"]
+_HEADER = (
+  "// row: -\n// problem: axpy\n// on: both\n// expect: {}\n// why: Because.\n"
 )
-def test_files_for_others_are_left_out(line):
-  text = f"{line}\n// expect: passed\n"
-  assert templates_lib.parse("x.cu", "good", text, "cpu") is None
-
-
-@pytest.mark.parametrize(
-  "text", ["", "// expect cuda: passed", "// expect: fine"]
-)
-def test_files_that_expect_nothing_are_refused(text):
-  with pytest.raises(ValueError):
-    templates_lib.parse("x.cu", "good", text, "cpu")
 
 
 def test_the_corpus_of_a_checkout_takes_part(tmp_path):
-  (tmp_path / "one.cu").write_text("// expect: no_kernel\n")
-  (tmp_path / "deeper").mkdir()
-  (tmp_path / "deeper" / "two.cu").write_text("// expect: timeout\n")
+  (tmp_path / "one.cu").write_text(_HEADER.format("no_kernel timeout"))
+  (tmp_path / "honest").mkdir()
+  (tmp_path / "honest" / "two.cu").write_text(_HEADER.format("passed"))
+  for line in ("// on: cuda; no such thing", "// on: both\n// machine: vax"):
+    other = _HEADER.replace("// on: both", line).format("timeout")
+    (tmp_path / f"other_{len(line)}.cu").write_text(other)
+  own = {t.name for t in OWN["malicious"]}
   more = templates_lib.load("cpu", tmp_path)["malicious"]
-  assert {t.name for t in more} - {t.name for t in OWN["malicious"]} == {
-    "one.cu",
-    "two.cu",
-  }
+  one, two = sorted(
+    (t for t in more if t.name not in own), key=lambda t: t.name, reverse=True
+  )
+  assert (one.name, two.name) == ("one.cu", "honest/two.cu")
+  assert (one.problem, two.problem) == ("axpy", "axpy")
+  assert one.allowed == {Status.NO_KERNEL, Status.TIMEOUT}
+  assert two.allowed == {Status.PASSED}
   assert templates_lib.load("cpu", tmp_path / "nowhere") == OWN
 
 
-def test_every_own_file_says_what_a_gpu_must_answer():
+def test_every_kind_has_files_for_a_gpu_too():
   assert templates_lib.load("cuda", None).keys() == OWN.keys()
+  assert OWN.keys() == set(mix.SHARES) - {
+    *("good", "numba", "wrong", "mutated", "slow"),
+  }
 
 
 # ---- what is left behind
@@ -183,7 +182,7 @@ def test_an_orphan_in_a_session_of_its_own_is_seen():
 
 def test_descriptors_folders_and_shared_memory_are_seen():
   before = belongings.take()
-  folder = tempfile.mkdtemp(prefix=f"{belongings.PREFIX}{os.getpid()}-")
+  folder = tempfile.mkdtemp(prefix=f"{temporary.PREFIX}{os.getpid()}-")
   name = f"/dev/shm/kernels_eval-test-{os.getpid()}"
   with open(name, "w"):
     left = _left(before)
@@ -311,9 +310,10 @@ def test_what_is_not_clean_is_said(soaked):
 @pytest.mark.parametrize(
   ("arguments", "words"),
   [
-    (["--count=3"], "--count=3; at least 10"),
+    (["--count=3"], "--count=3; at least 11"),
     (["--out=/nowhere/x.json"], "cannot write /nowhere/x.json"),
     (["--seed=x"], "--seed"),
+    (["--workers=0"], "--workers=0; at least 1"),
   ],
 )
 def test_bad_requests(arguments, words):

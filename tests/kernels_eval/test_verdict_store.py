@@ -14,7 +14,7 @@ import pytest
 
 from kernels_eval import client, problems, verdict_cache, verdict_store
 from kernels_eval.cpu import executor, host
-from kernels_eval.schema import Evaluation, Phase, Request, Status
+from kernels_eval.schema import Evaluation, Phase, Request, Status, Timing
 
 GOOD = problems.get("vector_add").canonical
 PASSED = Evaluation("1", "p", Status.PASSED, Phase.JUDGE, "right", "cpu-fiber")
@@ -65,8 +65,12 @@ def test_faults_of_ours_and_timeouts_are_not_kept(cache, status):
 
 
 def test_a_time_is_not_kept(cache):
-  cache.put(key_of(1), _verdict(candidate_ms=1.0, reference_ms=2.0))
-  assert cache.get(key_of(1)) is None
+  timing = Timing("n=1", 1.0, 2.0, 0.01, 0.01, 20, 0.5, "canonical", "", "")
+  timed = _verdict(candidate_ms=1.0, reference_ms=2.0, timing=timing)
+  too_fast = _verdict(Status.INTEGRITY_VIOLATION, phase=Phase.TIME)
+  for verdict in (timed, too_fast):
+    cache.put(key_of(1), verdict)
+    assert cache.get(key_of(1)) is None
 
 
 def test_nothing_remembers_nothing():

@@ -2,9 +2,9 @@
 // problem: vector_add
 // on: both
 // expect: passed
-// why: Fifty-six megabytes of scratch, every page written to; and right.
-// scratch: tmp float32 (1998848)
-// launch: fill grid=(122) block=(256) args=(tmp)
+// why: Seven mebibytes of scratch, every page written to; and right.
+// scratch: tmp float32 (278528)
+// launch: fill grid=(17) block=(256) args=(tmp)
 // launch: k grid=(ceil_div(n, 256)) block=(256)
 __global__ void fill(float* tmp) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
