@@ -153,6 +153,13 @@ def test_kernels_get_what_the_page_says(text, check, added):
     assert shown.strip() in report.render(answer, text, colour=False)
 
 
+@pytest.mark.parametrize("text", _blocks("numba"))
+def test_numba_kernels_get_what_the_page_says(text, check):
+  problem = re.match(r"# problem: (\w+)\n", text)[1]
+  answer = check(problem, text)
+  assert answer.passed, answer
+
+
 def test_the_added_problem_is_a_problem(added, check):
   assert check(added.name, added.canonical).passed
   (output,) = added.outputs

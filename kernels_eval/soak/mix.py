@@ -163,12 +163,13 @@ def draw(
       else:
         chosen = templates[kind][i % len(templates[kind])]
         made.append((kind, chosen.problem, chosen.text, chosen.allowed, None))
+  marks = {t.text: t.comment for every in templates.values() for t in every}
   order = rng.permutation(len(made))
   candidates = []
   for i, j in enumerate(order):
     kind, problem, text, allowed, twin = made[j]
     if twin is None:
-      comment = "#" if kind == "numba" else "//"
+      comment = "#" if kind == "numba" else marks.get(text, "//")
       text = f"{text}\n{comment} soak {seed} {i}\n"
     candidates.append(
       Candidate(Request(f"{kind}-{i}", problem, text), kind, allowed, twin)

@@ -139,11 +139,20 @@ def _slow_steps(pool):
 
 def _kinds():
   """Kinds of candidates that this machine can judge."""
+  return [kind for kind in mix.SHARES if kind != "numba" or _has_numba()]
+
+
+def _suffixes():
+  """Of files of candidates that this machine can judge."""
+  return [s for s in templates.SUFFIXES if s != ".py" or _has_numba()]
+
+
+def _has_numba():
   try:
     numba_client.check_versions()
   except numba_client.UnavailableError:
-    return [kind for kind in mix.SHARES if kind != "numba"]
-  return list(mix.SHARES)
+    return False
+  return True
 
 
 def _offences(candidates, answers):
@@ -217,7 +226,7 @@ def soak(
       candidates = mix.draw(
         count,
         seed,
-        templates.load(kind, folder),
+        templates.load(kind, _suffixes(), folder),
         _slow_steps(pool),
         _kinds(),
       )

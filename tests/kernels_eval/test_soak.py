@@ -20,7 +20,7 @@ from kernels_eval.soak import belongings, gpu_memory, mix, run, summary
 from kernels_eval.soak import templates as templates_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
-OWN = templates_lib.load("cpu", None)
+OWN = templates_lib.load("cpu", folder=None)
 _EACH = [(kind, t) for kind, every in OWN.items() for t in every]
 
 # ---- the mix
@@ -48,6 +48,7 @@ def test_kinds_can_be_left_out(monkeypatch):
 
   assert "numba" in run._kinds() or numba_client._version("numba-cuda") is None
   monkeypatch.setattr(numba_client, "check_versions", missing)
+  assert run._suffixes() == [".cu", ".txt"]
   kinds = run._kinds()
   assert set(kinds) == set(mix.SHARES) - {"numba"}
   candidates = mix.draw(60, 0, OWN, 1000, kinds)
@@ -117,7 +118,7 @@ def test_the_corpus_of_a_checkout_takes_part(tmp_path):
     other = _HEADER.replace("// on: both", line).format("timeout")
     (tmp_path / f"other_{len(line)}.cu").write_text(other)
   own = {t.name for t in OWN["malicious"]}
-  more = templates_lib.load("cpu", tmp_path)["malicious"]
+  more = templates_lib.load("cpu", folder=tmp_path)["malicious"]
   one, two = sorted(
     (t for t in more if t.name not in own), key=lambda t: t.name, reverse=True
   )
@@ -125,11 +126,33 @@ def test_the_corpus_of_a_checkout_takes_part(tmp_path):
   assert (one.problem, two.problem) == ("axpy", "axpy")
   assert one.allowed == {Status.NO_KERNEL, Status.TIMEOUT}
   assert two.allowed == {Status.PASSED}
-  assert templates_lib.load("cpu", tmp_path / "nowhere") == OWN
+  assert templates_lib.load("cpu", folder=tmp_path / "nowhere") == OWN
+
+
+def test_files_of_both_languages(tmp_path):
+  numba = _HEADER.replace("//", "#").format("passed")
+  (tmp_path / "one.py").write_text(numba)
+  load = lambda suffixes: [
+    t
+    for t in templates_lib.load("cpu", suffixes, tmp_path)["malicious"]
+    if t.name == "one.py"
+  ]
+  assert load((".cu",)) == []
+  (template,) = load(templates_lib.SUFFIXES)
+  assert template.comment == "#"
+  kinds = OWN | {"malicious": [template]}
+  texts = [
+    c.request.text
+    for c in mix.draw(60, 0, kinds, 1000)
+    if c.kind == "malicious"
+  ]
+  assert texts and all(
+    t.startswith(numba) and "\n# soak 0 " in t for t in texts
+  )
 
 
 def test_every_kind_has_files_for_a_gpu_too():
-  assert templates_lib.load("cuda", None).keys() == OWN.keys()
+  assert templates_lib.load("cuda", folder=None).keys() == OWN.keys()
   assert OWN.keys() == set(mix.SHARES) - {
     *("good", "numba", "wrong", "mutated", "slow"),
   }
