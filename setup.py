@@ -26,6 +26,9 @@ BASE = [
 EXTRAS = {
   "cuda12": ["jax[cuda12]>=0.10.2,<0.12"],
   "cuda13": ["jax[cuda13]>=0.10.2,<0.12"],
+  # Pinned to a minor version: the machines of a cluster must have the same one,
+  # and how Ray kills an actor that hangs is not a promise of its interface.
+  "ray": ["ray>=2.60,<2.61"],
   "test": [
     "beartype>=0.20",
     "hypothesis>=6.100",

@@ -12,6 +12,7 @@ from typing import Any
 from absl import flags
 from ml_collections import config_dict, config_flags
 
+from experiments import pools
 from leap_jax import losses, methods
 from leap_jax.models import transformer
 from leap_jax.problems import SPLITS
@@ -228,6 +229,7 @@ _CHECKS = {
   "problems.num_heldout": _at_least(1),
   "problems.heldout_split": _choice(SPLITS[1:]),
   "problems.long_prompts": _choice(("skip", "refuse")),
+  "harness.backend": _choice(pools.BACKENDS),
   "harness.num_workers": _at_least(0),
   "harness.run_cpu_s": _above(0.0),
   "harness.compile_cpu_s": _above(0.0),
@@ -312,6 +314,11 @@ def validate(config: config_dict.ConfigDict) -> None:
       config.problems.num_train >= rollout.num_problems,
       f"config.problems.num_train={config.problems.num_train} is less than "
       f"rollout.num_problems={rollout.num_problems}",
+    ),
+    (
+      config.harness.backend == "ray" or config.harness.ray_address is None,
+      f"config.harness.ray_address={config.harness.ray_address} needs "
+      "config.harness.backend=ray",
     ),
     (
       config.policy.source != "random" or config.warm_start.num_steps > 0,

@@ -26,7 +26,9 @@ from leap_jax.types import Trajectory
 # Settings that may change when a run goes on: they do not touch what has been
 # computed so far.
 MAY_CHANGE = (
+  "harness.backend",
   "harness.num_workers",
+  "harness.ray_address",
   "run.num_iterations",
   "run.checkpoint_every",
   "run.keep_checkpoints",
