@@ -48,6 +48,9 @@ EXTRAS = {
   ],
   "cuda13": ["jax[cuda13]>=0.10.2,<0.12", *_CUDA13],
   "numba": _NUMBA,
+  # Pinned to a minor version: the machines of a cluster must have the same one,
+  # and how Ray kills an actor that hangs is not a promise of its interface.
+  "ray": ["ray>=2.60,<2.61"],
   "test": [
     "beartype>=0.20",
     "hypothesis>=6.100",

@@ -277,21 +277,12 @@ def _run(config, settings, run_folder, fail) -> int:
   for key, value in settings.items():
     _say(f"config.{key}={value}")
 
-  from experiments import state, workdir
+  from experiments import pools, state, workdir
   from kernels_eval import client
-  from kernels_eval.cpu.executor import Settings
   from leap_jax import checkpoint, policy_io
 
   try:
-    limits = Settings(
-      run_cpu_s=config.harness.run_cpu_s,
-      compile_cpu_s=config.harness.compile_cpu_s,
-    )
-    with client.Pool(
-      num_workers=config.harness.num_workers or None,
-      seed=config.harness.seed,
-      settings=limits,
-    ) as pool:
+    with pools.make_pool(config) as pool:
       _say(pool.description)
       return _train(config, settings, run_folder, pool)
   except policy_io.PolicyError as error:

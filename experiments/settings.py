@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from absl import flags
 from ml_collections import config_dict, config_flags
 
+from experiments import pools
 from experiments.config_file import (
   TYPE_NAMES,
   UsageError,
@@ -183,6 +184,9 @@ _CHECKS = {
   "problems.heldout_split": _choice(SPLITS[1:]),
   "problems.long_prompts": _choice(("skip", "refuse")),
   "problems.seed": _SEED,
+  "harness.backend": _choice(pools.BACKENDS),
+  "harness.executor": _choice(("cpu", "cuda", "auto")),
+  "harness.ray_address": _unset_or(_named),
   "harness.num_workers": _at_least(0),
   "harness.seed": _SEED,
   "harness.run_cpu_s": _above(0.0),
@@ -276,6 +280,11 @@ def validate(config: config_dict.ConfigDict) -> None:
       config.problems.num_train >= rollout.num_problems,
       f"config.problems.num_train={config.problems.num_train} is less than "
       f"rollout.num_problems={rollout.num_problems}",
+    ),
+    (
+      config.harness.backend == "ray" or config.harness.ray_address is None,
+      f"config.harness.ray_address={config.harness.ray_address} needs "
+      "config.harness.backend=ray",
     ),
     (
       config.policy.source != "random" or config.warm_start.num_steps > 0,

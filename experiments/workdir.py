@@ -30,8 +30,10 @@ from leap_jax.types import Trajectory
 # Settings that may change when a run goes on: they do not touch what has been
 # computed so far.
 MAY_CHANGE = (
+  "harness.backend",
   "harness.num_workers",
   "warm_start.checkpoint_every",
+  "harness.ray_address",
   "run.num_iterations",
   "run.checkpoint_every",
   "run.keep_checkpoints",

@@ -36,7 +36,16 @@ def get_config() -> config_dict.ConfigDict:
   c.problems.long_prompts = "skip"
 
   c.harness = config_dict.ConfigDict()
-  c.harness.num_workers = 0  # judge processes; 0 = one for each processor
+  # Where kernels are judged: "local", or "ray" for the machines of a Ray
+  # cluster (how to start one: kernels_eval/ray_pool.py).
+  c.harness.backend = "local"
+  # host:port of that cluster; unset = one is started on this machine.
+  c.harness.ray_address = config_dict.placeholder(str)
+  # Where kernels run: "cpu", "cuda" (a GPU), or "auto" (the GPU where there is
+  # one). The tiny policy has learnt from what the CPU executor says.
+  c.harness.executor = "cpu"
+  # Judge processes (of each machine); 0 = one for each processor.
+  c.harness.num_workers = 0
   c.harness.seed = 0  # of the hidden test inputs
   c.harness.run_cpu_s = 2.0  # processor seconds of a candidate's run
   c.harness.compile_cpu_s = 20.0  # processor seconds of its compilation

@@ -1,0 +1,57 @@
+"""Where kernels are judged: on this machine, or on those of a Ray cluster."""
+
+from collections.abc import Callable
+
+from ml_collections import config_dict
+
+# The harness is imported where it is used: a mistake on the command line is
+# answered at once.
+
+
+def _limits(config):
+  from kernels_eval.cpu.executor import Settings
+
+  return Settings(
+    run_cpu_s=config.harness.run_cpu_s,
+    compile_cpu_s=config.harness.compile_cpu_s,
+  )
+
+
+def _local(config):
+  from kernels_eval import client
+
+  return client.Pool(
+    num_workers=config.harness.num_workers or None,
+    seed=config.harness.seed,
+    settings=_limits(config),
+    executor=config.harness.executor,
+  )
+
+
+def _ray(config):
+  from kernels_eval import ray_pool
+
+  return ray_pool.RayPool(
+    address=config.harness.ray_address,
+    num_workers=config.harness.num_workers or None,
+    seed=config.harness.seed,
+    settings=_limits(config),
+    executor=config.harness.executor,
+  )
+
+
+# Each takes the config and gives a kernels_eval.batches.Judges, or raises
+# client.HarnessError.
+BACKENDS: dict[str, Callable[[config_dict.ConfigDict], object]] = {
+  "local": _local,
+  "ray": _ray,
+}
+
+
+def make_pool(config: config_dict.ConfigDict):
+  """The judges that the config asks for; close them, or use `with`.
+
+  Raises:
+    client.HarnessError: they cannot work; one line says why.
+  """
+  return BACKENDS[config.harness.backend](config)

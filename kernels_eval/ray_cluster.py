@@ -1,0 +1,216 @@
+"""The connection to a Ray cluster, or to one that is started on this machine.
+
+The only module that imports Ray, and only when a connection is opened.
+"""
+
+import dataclasses
+import importlib
+import os
+import pathlib
+import secrets
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from kernels_eval import client
+
+_CONNECT_S = 5.0
+_STORE_BYTES = 80 * 2**20  # Ray's least; verdicts are small
+_PACKAGE = "leap-jax[ray]"
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+  """A machine of the cluster, and what Ray may give away of it."""
+
+  id: str  # Ray's; another one after each start of Ray there
+  host: str
+  num_cpus: float
+  num_gpus: float
+
+
+def import_ray() -> Any:
+  """The module.
+
+  Raises:
+    HarnessError: it is not installed.
+  """
+  try:
+    return importlib.import_module("ray")
+  except ImportError as error:
+    raise client.HarnessError(
+      f"the ray backend needs Ray ({error}): pip install '{_PACKAGE}'"
+    ) from None
+
+
+def first_line(error: BaseException) -> str:
+  """How an error begins; Ray's have many lines."""
+  lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+  return lines[0] if lines else type(error).__name__
+
+
+def last_line(error: BaseException) -> str:
+  """How an error ends: where it holds a traceback, what went wrong."""
+  lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+  return lines[-1] if lines else type(error).__name__
+
+
+def _check_that_it_listens(address):
+  """Ray itself would try for minutes."""
+  host, _, port = address.rpartition(":")
+  if not host or "/" in host or not port.isdigit():
+    raise client.HarnessError(
+      f"the Ray address {address} is not of the form host:port; this machine "
+      "must be part of the cluster (ray start --address=host:port)"
+    )
+  try:
+    socket.create_connection((host, int(port)), _CONNECT_S).close()
+  except (OSError, OverflowError) as error:
+    raise client.HarnessError(
+      f"no Ray cluster at {address} ({error}); one is started by "
+      "`ray start --head`, which prints its address"
+    ) from None
+
+
+class Connection:
+  """Owns this process's connection, and the cluster if it started one."""
+
+  def __init__(self, address: str | None, num_cpus: int):
+    """Connects.
+
+    Args:
+      address: host:port of a cluster that this machine is part of; None starts
+        one of this machine alone, which ends with the connection.
+      num_cpus: judges of such a cluster.
+
+    Raises:
+      HarnessError: Ray is not installed, or there is no such cluster.
+    """
+    if address is not None:
+      _check_that_it_listens(address)
+    self.ray = import_ray()
+    self._environment: dict[str, str | None] = {}
+    self._root: pathlib.Path | None = None
+    self._set("RAY_USAGE_STATS_ENABLED", "0")
+    self.address = address or "started here"
+    try:
+      if address is None:
+        self._start(num_cpus)
+      else:
+        self.ray.init(address, log_to_driver=False, logging_level="ERROR")
+    except (self.ray.exceptions.RayError, OSError, RuntimeError) as error:
+      self.close()
+      where = f"to {address}" if address else "to one started here"
+      raise client.HarnessError(
+        f"no connection to Ray {where}: {first_line(error)}"
+      ) from None
+    except BaseException:
+      self.close()
+      raise
+
+  def _set(self, name, value):
+    self._environment[name] = os.environ.get(name)
+    os.environ[name] = value
+
+  def _start(self, num_cpus):
+    # The name is that of a pool's folder: what a killed process leaves is
+    # removed by the next one. Short, since sockets lie in it.
+    self._root = pathlib.Path(
+      tempfile.mkdtemp(prefix=f"{client.PREFIX}{os.getpid()}-")
+    )
+    if not any(name.startswith("RAY_AUTH_") for name in os.environ):
+      # Ray switches its token on, and would write it to the home folder.
+      token = self._root / "token"
+      token.touch(0o600)
+      token.write_text(secrets.token_hex(32))
+      self._environment["RAY_AUTH_MODE"] = None
+      self._set("RAY_AUTH_TOKEN_PATH", str(token))
+    self.ray.init(
+      "local",
+      num_cpus=num_cpus,
+      object_store_memory=_STORE_BYTES,
+      include_dashboard=False,
+      log_to_driver=False,
+      logging_level="ERROR",
+      _temp_dir=str(self._root),
+    )
+
+  @property
+  def is_open(self) -> bool:
+    """Whether this process is connected."""
+    return self.ray.is_initialized()
+
+  def machines(self) -> list[Machine]:
+    """The machines that work at the moment and have processors to give.
+
+    Raises:
+      HarnessError: the cluster does not answer.
+    """
+    try:
+      nodes = self.ray.nodes()
+    except (self.ray.exceptions.RayError, RuntimeError) as error:
+      raise client.HarnessError(
+        f"the Ray cluster does not answer: {first_line(error)}"
+      ) from None
+    return [
+      Machine(
+        node["NodeID"],
+        node["NodeManagerHostname"],
+        node["Resources"]["CPU"],
+        node["Resources"].get("GPU", 0.0),
+      )
+      for node in nodes
+      if node["Alive"] and node["Resources"].get("CPU", 0.0) > 0
+    ]
+
+  def start_agent(self, kind: type, machine: Machine, num_judges: int) -> Any:
+    """Begins to start an actor of a class there; returns its handle at once."""
+    strategies = importlib.import_module("ray.util.scheduling_strategies")
+    there = strategies.NodeAffinitySchedulingStrategy(machine.id, soft=False)
+    # All GPUs: an actor without any would not see them.
+    return (
+      self.ray.remote(kind)
+      .options(
+        num_cpus=min(num_judges, machine.num_cpus),
+        num_gpus=machine.num_gpus,
+        scheduling_strategy=there,
+      )
+      .remote()
+    )
+
+  def kill(self, agent: Any) -> None:
+    """Ends an actor, whatever it does at the moment."""
+    try:
+      self.ray.kill(agent)
+    except (self.ray.exceptions.RayError, ValueError):
+      pass  # it is gone
+
+  def wait(self, calls: Sequence[Any], timeout_s: float) -> list[Any]:
+    """Those of the calls that have ended, as soon as one has."""
+    if not calls:
+      time.sleep(timeout_s)
+      return []
+    ready, _ = self.ray.wait(list(calls), num_returns=1, timeout=timeout_s)
+    if ready:
+      ready, _ = self.ray.wait(list(calls), num_returns=len(calls), timeout=0)
+    return ready
+
+  def wait_for_all(self, calls: Sequence[Any], timeout_s: float) -> None:
+    """Waits until all of the calls have ended, or the time has."""
+    if calls:
+      self.ray.wait(list(calls), num_returns=len(calls), timeout=timeout_s)
+
+  def close(self) -> None:
+    """Disconnects; ends what was started here and removes its files."""
+    self.ray.shutdown()
+    if self._root is not None:
+      shutil.rmtree(self._root, ignore_errors=True)
+    for name, value in self._environment.items():
+      if value is None:
+        os.environ.pop(name, None)
+      else:
+        os.environ[name] = value
+    self._environment = {}

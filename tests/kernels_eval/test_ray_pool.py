@@ -1,0 +1,368 @@
+"""Judging on several machines: nodes of a Ray cluster on this one."""
+
+import asyncio
+import collections
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import msgspec
+import pytest
+
+from kernels_eval import client, node_agent, ray_pool, worker
+from kernels_eval.cpu import executor
+from kernels_eval.schema import Status
+from tests.kernels_eval.process_table import processes, read, wait_for
+from tests.kernels_eval.ray_machines import machines
+from tests.kernels_eval.test_processes import (
+  BUSY,
+  FAR,
+  GOOD,
+  TRAP,
+  _request,
+  _unique,
+)
+
+ROOT = pathlib.Path(__file__).parents[2]
+SETTINGS = executor.Settings(run_cpu_s=0.5, compile_cpu_s=5.0)
+SEED = 918273645546372819
+WRONG = GOOD.replace("] + y", "] - y")
+MIXED = [
+  GOOD,
+  TRAP,
+  WRONG,
+  "no kernel",
+  GOOD,
+  BUSY,
+  GOOD.replace(";", ""),
+  "x" * 300_000,
+  *(_unique(i) for i in range(6)),
+]
+
+
+# ---- without Ray
+
+
+def test_without_ray_one_line_says_what_to_install(monkeypatch):
+  monkeypatch.setitem(sys.modules, "ray", None)
+  with pytest.raises(client.HarnessError) as error:
+    ray_pool.RayPool()
+  assert "pip install 'leap-jax[ray]'" in str(error.value)
+  assert "\n" not in str(error.value)
+
+
+def test_choosing_nothing_imports_no_ray():
+  code = (
+    "import sys, kernels_eval.ray_pool, experiments.pools;"
+    "print('ray' in sys.modules)"
+  )
+  done = subprocess.run(
+    [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+  )
+  assert done.stdout.strip() == "False", done.stderr
+
+
+def test_an_agent_refuses_a_client_of_another_version():
+  setup = {"harness_version": "0.1", "unheard": "of"}
+  agent = node_agent.NodeAgent()
+  frame = asyncio.run(agent.start(msgspec.msgpack.encode(setup)))
+  reply = msgspec.msgpack.decode(frame, type=node_agent.Reply)
+  assert "has version 1, here it has 0.1" in reply.message
+  asyncio.run(agent.stop())
+
+
+# ---- with it
+
+
+def _needs_ray():
+  pytest.importorskip("ray", reason="needs pip install -e '.[ray]'")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+  _needs_ray()
+  with machines(3) as cluster:
+    yield cluster
+
+
+@pytest.fixture
+def pool(cluster):
+  with _pool(cluster) as pool:
+    yield pool
+
+
+def _pool(cluster, **settings):
+  return ray_pool.RayPool(
+    address=cluster.address, seed=SEED, settings=SETTINGS, **settings
+  )
+
+
+def _agents(pool):
+  """Process id of each agent that judges."""
+  return [n.welcome.pid for n in pool._nodes.values() if n.welcome]
+
+
+def _folder(pid):
+  """What the folders of an agent's pool begin with."""
+  return f"{tempfile.gettempdir()}/kernels_eval-{pid}-"
+
+
+def _judges(pids):
+  """Processes of the pools of these agents, besides the agents."""
+  return set().union(*(processes(_folder(pid)) for pid in pids)) - set(pids)
+
+
+def _gone(pid):
+  return read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:1] in (
+    [],
+    [b"Z"],
+  )
+
+
+def _statuses(answers):
+  return [a.status for a in answers]
+
+
+def _batch(seed, count):
+  """Good, wrong and crashing candidates, and what they must get."""
+  kinds = (
+    (GOOD, Status.PASSED),
+    (WRONG, Status.WRONG_ANSWER),
+    (FAR, Status.RUNTIME_ERROR),
+  )
+  texts = [f"// {seed} {i}\n{kinds[i % 3][0]}" for i in range(count)]
+  return (
+    [_request(text, str(i)) for i, text in enumerate(texts)],
+    [kinds[i % 3][1] for i in range(count)],
+  )
+
+
+def test_answers_are_those_of_the_local_pool(pool):
+  requests = [_request(text, str(i)) for i, text in enumerate(MIXED)]
+  with client.Pool(num_workers=2, seed=SEED, settings=SETTINGS) as local:
+    expected = local.evaluate(requests)
+  seen = []
+  answers = pool.evaluate(requests, seen.append)
+  for answer, other in zip(answers, expected, strict=True):
+    same = {"compile_ms": 0.0, "run_ms": 0.0, "judge_ms": 0.0}
+    assert msgspec.structs.replace(answer, **same) == msgspec.structs.replace(
+      other, **same
+    )
+  assert len(seen) == len(requests)
+  assert pool.num_evaluated == local.num_evaluated == len(requests) - 2
+  assert pool.hello == local.hello
+  assert pool.description.startswith("3 judges on 3 machines (Ray ")
+  # Remembered.
+  assert pool.evaluate(requests) == answers
+  assert pool.num_evaluated == len(requests) - 2
+  # One judge each, and its seed stands nowhere that others can read.
+  pids = _agents(pool)
+  assert len(pids) == 3
+  for pid in _judges(pids) | set(pids):
+    for part in ("cmdline", "environ"):
+      assert str(SEED).encode() not in read(f"/proc/{pid}/{part}")
+
+
+def test_closing_leaves_nothing_and_the_cluster_lives(cluster):
+  with _pool(cluster) as pool:
+    pids = _agents(pool)
+    assert all(_judges([pid]) for pid in pids)
+  assert wait_for(lambda: all(map(_gone, pids)), 10)
+  assert _judges(pids) == set()
+  for pid in pids:
+    assert not list(
+      pathlib.Path(tempfile.gettempdir()).glob(f"kernels_eval-{pid}-*")
+    )
+  pool.close()  # a second time
+
+
+def test_a_batch_that_nobody_listens_to_is_forgotten(pool):
+  slow = [_request(f"// {i}\n{BUSY}") for i in range(12)]
+  for _, answer in pool.stream(slow):
+    assert answer.status == Status.TIMEOUT
+    break
+  requests, expected = _batch("after", 6)
+  started = time.monotonic()
+  assert _statuses(pool.evaluate(requests)) == expected
+  assert time.monotonic() - started < 20
+
+
+def test_a_machine_that_dies_loses_no_candidate(cluster, pool):
+  requests, expected = _batch("death", 48)
+  node = cluster.nodes[0]
+  pid = pool._nodes[node.node_id].welcome.pid
+  answers = [None] * len(requests)
+  for index, answer in pool.stream(requests):
+    if all(a is None for a in answers):
+      assert pool._nodes[node.node_id].num_running > 0
+      os.kill(pid, signal.SIGKILL)  # Ray's part may live on for a moment
+      cluster.kill(node)
+    answers[index] = answer
+  assert _statuses(answers) == expected
+  assert node.node_id not in pool._nodes
+  assert pool.num_restarts == 1
+  assert wait_for(lambda: _gone(pid) and not _judges([pid]), 5), _judges([pid])
+  # Another one joins and gets work.
+  joined = cluster.add().node_id
+  for i in range(20):
+    requests, expected = _batch(f"join {i}", 3)
+    assert _statuses(pool.evaluate(requests)) == expected
+    if joined in pool._nodes and pool._nodes[joined].welcome:
+      break
+    time.sleep(0.5)
+  requests, expected = _batch("joined", 9)
+  used = set()
+  for _ in pool.stream(requests):
+    used |= {n.machine.id for n in pool._nodes.values() if n.num_running}
+  assert joined in used
+
+
+def test_an_agent_that_hangs_is_given_up_and_tried_again(cluster):
+  with _pool(cluster, silence_s=3.0) as pool:
+    requests, expected = _batch("hang", 18)
+    machine, node = next(iter(pool._nodes.items()))
+    pid = node.welcome.pid
+    answers = [None] * len(requests)
+    started = time.monotonic()
+    for index, answer in pool.stream(requests):
+      if all(a is None for a in answers):
+        os.kill(pid, signal.SIGSTOP)
+      answers[index] = answer
+    assert _statuses(answers) == expected
+    assert time.monotonic() - started < 20
+    assert "did not answer in time" in pool._lost[machine]
+    assert wait_for(lambda: _gone(pid) and not _judges([pid]), 20)
+    # Its machine is well; a new agent starts there.
+    end = time.monotonic() + 30
+    while machine in pool._lost and time.monotonic() < end:
+      requests, expected = _batch(f"again {time.monotonic()}", 3)
+      assert _statuses(pool.evaluate(requests)) == expected
+      time.sleep(0.5)
+    assert pool._nodes[machine].welcome.pid != pid
+
+
+def test_machines_of_another_version_are_refused(cluster, monkeypatch):
+  monkeypatch.setattr(ray_pool, "HARNESS_VERSION", "0.1")
+  with pytest.raises(client.HarnessError) as error:
+    _pool(cluster)
+  assert "the harness there has version 1, here it has 0.1" in str(error.value)
+  assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+  "address,words",
+  [
+    ("ray://127.0.0.1:10001", "not of the form host:port"),
+    ("127.0.0.1", "not of the form host:port"),
+    ("127.0.0.1:9", "no Ray cluster at 127.0.0.1:9 .*ray start --head"),
+    ("127.0.0.1:99999", "no Ray cluster at 127.0.0.1:99999"),
+    ("no.such.host.invalid:6379", "no Ray cluster at no.such.host.invalid"),
+  ],
+)
+def test_a_wrong_address_is_one_line(address, words):
+  _needs_ray()
+  with pytest.raises(client.HarnessError, match=words) as error:
+    ray_pool.RayPool(address=address)
+  assert "\n" not in str(error.value)
+
+
+_ALONE = """
+import sys
+from kernels_eval import ray_pool
+from kernels_eval.cpu.executor import Settings
+from kernels_eval.schema import Request
+settings = Settings(run_cpu_s=60, run_wall_s=60, access_limit=10**12)
+with ray_pool.RayPool(num_workers=1, settings=settings) as pool:
+  print(pool.description, flush=True)
+  for text in sys.argv[1:]:
+    answer, = pool.evaluate([Request("", "vector_add", text)])
+    print(answer.status, flush=True)
+"""
+
+
+def _alone(folder, *texts):
+  return subprocess.Popen(
+    [sys.executable, "-c", _ALONE, *texts],
+    stdout=subprocess.PIPE,
+    text=True,
+    cwd=ROOT,
+    env={
+      **{k: v for k, v in os.environ.items() if not k.startswith("RAY_")},
+      "HOME": str(folder),
+      "TMPDIR": str(folder),
+      "XDG_CACHE_HOME": os.environ.get(
+        "XDG_CACHE_HOME", str(pathlib.Path.home() / ".cache")
+      ),
+    },
+  )
+
+
+def test_without_an_address_a_cluster_is_started_here_and_ended():
+  _needs_ray()
+  with tempfile.TemporaryDirectory(prefix="ke-") as folder:
+    with _alone(folder, GOOD) as process:
+      said = process.stdout.read().splitlines()
+    assert process.returncode == 0
+    assert said[0].startswith("1 judges on 1 machine (Ray ")
+    assert said[1:] == ["passed"]
+    assert wait_for(lambda: not processes(folder), 5), processes(folder)
+    assert os.listdir(folder) == []
+
+
+def test_a_killed_learner_takes_its_cluster_and_judges_with_it():
+  _needs_ray()
+  with tempfile.TemporaryDirectory(prefix="ke-") as folder:
+    with _alone(folder, GOOD, BUSY) as process:
+      process.stdout.readline()
+      assert process.stdout.readline() == "passed\n"
+      assert wait_for(
+        lambda: any(
+          read(f"/proc/{pid}/comm").startswith(b"ke_host")
+          for pid in processes(folder)
+        ),
+        5,
+      )
+      process.kill()
+    # Ray's own helpers notice half a minute later.
+    assert wait_for(
+      lambda: all(
+        read(f"/proc/{pid}/comm").startswith((b"ray::Dash", b"ray::Runt"))
+        for pid in processes(folder)
+        if not _gone(pid)
+      ),
+      10,
+    ), processes(folder)
+
+
+def test_the_end_of_all_machines_is_said(cluster):
+  """The last test with this cluster: nothing is left of it."""
+  endless = executor.Settings(run_cpu_s=60, run_wall_s=60)
+  with ray_pool.RayPool(
+    address=cluster.address, settings=endless, patience_s=3.0
+  ) as pool:
+    # Three agents in a row die with the same candidate.
+    waiting = collections.deque([worker.Job(_request(BUSY), [0], b"key")])
+    killed, ended = set(), []
+    while not ended:
+      ended += pool.turn(waiting)
+      for node in pool._nodes.values():
+        if node.num_running and node.welcome.pid not in killed:
+          killed.add(node.welcome.pid)
+          os.kill(node.welcome.pid, signal.SIGKILL)
+    assert len(killed) == ray_pool.MAX_TRIES
+    ((job, answer),) = ended
+    assert job.indices == [0]
+    assert answer.status == Status.INFRASTRUCTURE_ERROR
+    assert "3 machines were lost with it" in answer.message
+    pool.abandon()
+    # Then all machines.
+    for node in cluster.nodes:
+      cluster.kill(node)
+    started = time.monotonic()
+    with pytest.raises(client.HarnessError, match="all machines are lost"):
+      pool.evaluate([_request(GOOD)])
+    assert time.monotonic() - started < 20
