@@ -81,7 +81,11 @@ setup(
       "problems/numba/*.py",
     ],
     "leap_jax": ["data/tiny/*", "templates/*.txt"],
-    "experiments": ["results/**/*.json", "results/**/*.jsonl.gz"],
+    "experiments": [
+      "results/**/*.json",
+      "results/**/*.jsonl.gz",
+      "results/**/*.txt",
+    ],
   },
   python_requires=">=3.11",
   install_requires=BASE,
