@@ -228,7 +228,12 @@ def make(
   hello = Hello(
     executor_lib.NAME, f"g++ {tools.version}", protections.describe()
   )
-  return Judge(executor, seed), hello, executor.close
+
+  def close():
+    executor.close()
+    tools.release()
+
+  return Judge(executor, seed), hello, close
 
 
 def make_cuda(
@@ -271,6 +276,7 @@ def make_cuda(
   def close():
     executor.close()
     diagnosis.close()
+    tools.release()
 
   return Judge(executor, seed, timer, diagnosis), hello, close
 

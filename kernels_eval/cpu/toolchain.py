@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 
-from kernels_eval import cache_folder
+from kernels_eval import cache_folder, temporary
 
 NATIVE = pathlib.Path(__file__).parent / "native"
 
@@ -94,6 +94,12 @@ class Toolchain:
   def host(self) -> pathlib.Path:
     """The program that serves jobs inside of the sandbox."""
     return self.parts / "ke_host"
+
+  def release(self) -> None:
+    """Removes parts that were built for this process alone. Judges end without
+    their exit functions; what a killed one leaves, the next pool removes."""
+    if self.parts.name.startswith(temporary.PREFIX):
+      shutil.rmtree(self.parts, ignore_errors=True)
 
   @property
   def programs(self) -> tuple[str, ...]:
@@ -353,10 +359,10 @@ def _build_into_cache(parts, compiler):
     folder = tempfile.mkdtemp(prefix=".build-", dir=parts.parent)
   except OSError:
     # No cache (read-only home): build for this process alone.
-    folder = tempfile.mkdtemp(prefix="kernels_eval-build-")
-    _build(pathlib.Path(folder), compiler)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return pathlib.Path(folder)
+    own = temporary.make_root()
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    _build(own, compiler)
+    return own
   try:
     _build(pathlib.Path(folder), compiler)
     os.chmod(folder, 0o755)

@@ -96,6 +96,16 @@ def _marked(mark):
   return found
 
 
+def _folders():
+  """Temporary folders of this process, and of processes that are dead, among
+  which its judges are in the end."""
+  for name in os.listdir(tempfile.gettempdir()):
+    pid = name.removeprefix(temporary.PREFIX).partition("-")[0]
+    if name.startswith(temporary.PREFIX) and pid.isdigit():
+      if int(pid) == os.getpid() or not pathlib.Path(f"/proc/{pid}").exists():
+        yield name
+
+
 def take() -> Belongings:
   """What this process has now."""
   own = f"{temporary.PREFIX}{os.getpid()}-"
@@ -119,11 +129,7 @@ def take() -> Belongings:
     threads=frozenset(os.listdir("/proc/self/task")),
     descriptors=frozenset(descriptors),
     shared_memory=frozenset(shared),
-    folders=frozenset(
-      name
-      for name in os.listdir(tempfile.gettempdir())
-      if name.startswith((own, f"{temporary.PREFIX}build-"))
-    ),
+    folders=frozenset(_folders()),
     gpu_bytes=gpu_memory.used_bytes(),
   )
 

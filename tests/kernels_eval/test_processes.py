@@ -302,6 +302,37 @@ def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
   assert not (tmp_path / "file" / "below").exists()
 
 
+def test_parts_of_one_judge_end_with_it(tmp_path):
+  """Judges leave without their exit functions."""
+  code = (
+    "import os, sys; from kernels_eval import client; "
+    "from kernels_eval.schema import Request\n"
+    "with client.Pool(num_workers=1, executor='cpu') as pool:\n"
+    "  request = Request('', 'vector_add', sys.argv[1])\n"
+    "  print(pool.evaluate([request])[0].status.value)\n"
+    "  print(*os.listdir(sys.argv[2]))\n"
+  )
+  (tmp_path / "file").write_text("")
+  temporary_folder = tmp_path / "temporary"
+  temporary_folder.mkdir()
+  done = subprocess.run(
+    [sys.executable, "-c", code, GOOD, str(temporary_folder)],
+    cwd=pathlib.Path(__file__).parents[2],
+    capture_output=True,
+    text=True,
+    timeout=120,
+    env={
+      **os.environ,
+      "XDG_CACHE_HOME": str(tmp_path / "file" / "below"),
+      "TMPDIR": str(temporary_folder),
+    },
+  )
+  status, folders = done.stdout.splitlines()
+  assert status == "passed", done.stderr
+  assert len(folders.split()) == 2  # the pool's, and the judge's parts
+  assert list(temporary_folder.iterdir()) == []
+
+
 def test_parts_are_built_once(tmp_path, monkeypatch):
   monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "new"))
   count = []
