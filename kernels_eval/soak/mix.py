@@ -36,6 +36,8 @@ SHARES = {  # of all candidates; what hangs costs a second each
   "slow": 0.02,
   "hanging": 0.02,
 }
+# A GPU waits ten seconds for what hangs, and nobody else gets it meanwhile.
+CUDA_SHARES = SHARES | {"hanging": 0.001, "malicious": 0.03}
 _VERDICTS = frozenset(Status) - {Status.INFRASTRUCTURE_ERROR}
 _PASSED = frozenset({Status.PASSED})
 
@@ -111,9 +113,9 @@ def _mutants(rng, count):
   return made
 
 
-def _counts(count, kinds):
+def _counts(count, shares):
   """How many of each kind; at least one, and together `count`."""
-  counts = {kind: max(1, int(SHARES[kind] * count)) for kind in kinds}
+  counts = {kind: max(1, int(share * count)) for kind, share in shares.items()}
   counts["good"] = max(1, counts["good"] + count - sum(counts.values()))
   return counts
 
@@ -123,7 +125,7 @@ def draw(
   seed: int,
   templates: Mapping[str, Sequence[Template]],
   num_slow_steps: int,
-  kinds: Sequence[str] = tuple(SHARES),
+  shares: Mapping[str, float] = SHARES,
 ) -> list[Candidate]:
   """The candidates, in the order of their submission.
 
@@ -132,14 +134,14 @@ def draw(
     seed: of the choice and of the order.
     templates: by kind.
     num_slow_steps: what takes two fifths of the time limit here.
-    kinds: that take part; "good" must.
+    shares: of the kinds that take part; "good" must, and gets what is left.
   """
   if count < len(SHARES):
     raise ValueError(f"{count} candidates; at least {len(SHARES)}")
   rng = np.random.default_rng(seed)
   names = sorted(problems.FAMILIES)
   made = []
-  for kind, number in _counts(count, kinds).items():
+  for kind, number in _counts(count, shares).items():
     if kind == "mutated":
       made += [
         ("mutated", name, text, _VERDICTS, twin)

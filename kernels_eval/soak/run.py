@@ -137,9 +137,10 @@ def _slow_steps(pool):
   return int(_SLOW_FRACTION * SETTINGS.run_cpu_s * 1000 / ms_per_step)
 
 
-def _kinds():
-  """Kinds of candidates that this machine can judge."""
-  return [kind for kind in mix.SHARES if kind != "numba" or _has_numba()]
+def _shares(executor):
+  """Of the kinds of candidates that this machine can judge."""
+  shares = mix.SHARES if executor == "cpu" else mix.CUDA_SHARES
+  return {k: v for k, v in shares.items() if k != "numba" or _has_numba()}
 
 
 def _suffixes():
@@ -228,7 +229,7 @@ def soak(
         seed,
         templates.load(kind, _suffixes(), folder),
         _slow_steps(pool),
-        _kinds(),
+        _shares(kind),
       )
       started = time.perf_counter()
       answers, memory = _submit(pool, candidates, on_result)
