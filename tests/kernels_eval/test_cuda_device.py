@@ -62,7 +62,7 @@ def test_every_canonical_solution_passes(pool):
     ("  ((float*)x)[0] = 5.0f;\n", "integrity_violation", "modified"),
     ('  if (i == 0) printf("\\xff %d\\n", n);\n', "passed", "right"),
     (
-      '  for (int k = 0; k < 20000; k++) printf("flood %d\\n", k);\n',
+      '  for (int k = 0; i == 0 && k < 20000; k++) printf("flood %d\\n", k);\n',
       "passed",
       "right",
     ),
