@@ -3,7 +3,7 @@
 A GPU executor starts a `client.FrontEnd` with output "ptx" and calls
 `compile_kernels`; the PTX of each kernel is complete (libdevice and half
 precision are in it), its entry is `Code.symbol`, and its parameters are packed
-by `signature.pack_array` and `signature.pack_scalar`.
+by `signature.pack`.
 """
 
 import signal

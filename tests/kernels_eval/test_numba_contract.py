@@ -1,5 +1,8 @@
 """Which text is a Numba candidate, and what a module may hold."""
 
+import os
+import signal
+
 import pytest
 
 from kernels_eval import __main__ as cli
@@ -186,6 +189,15 @@ def test_the_number_of_parameters_is_checked(check):
 def test_records_name_the_executor(check):
   assert check("vector_add", GOOD).executor == "numba-ir"
   assert check("vector_add", _CUDA).executor == "cpu-fiber"
+
+
+def test_a_compiler_that_dies_is_replaced(check, judge):
+  assert check("vector_add", GOOD).status == Status.PASSED
+  os.killpg(judge._executor._numba.pid, signal.SIGKILL)
+  answer = check("vector_add", GOOD + "# again\n")
+  assert answer.status == Status.INFRASTRUCTURE_ERROR
+  assert "Numba compiler" in answer.message
+  assert check("vector_add", GOOD).status == Status.PASSED
 
 
 # ---- command line and machine

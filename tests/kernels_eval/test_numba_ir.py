@@ -55,8 +55,8 @@ _HOSTILE = {
   ),
   "constant_call": ("  call void inttoptr (i64 4096 to void ()*)()", ""),
   "middle_of_a_function": (
-    "  call void getelementptr (i8, i8* bitcast (i32 (i8**, float)* @k to i8*), "
-    "i64 5)()",
+    "  call void getelementptr (i8, i8* bitcast (i32 (i8**, float)* @k to "
+    "i8*), i64 5)()",
     "",
   ),
   "return_address": (
