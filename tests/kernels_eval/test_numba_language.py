@@ -420,6 +420,13 @@ _FINDINGS = {  # body: kind, line within the body (1-based), text
     ("input_modified", 2, "writes to x[0], which is an input"),
   "t = cuda.threadIdx.x\nout[0] = t":
     ("data_race", 2, "writes out[0]"),
+  "t = cuda.threadIdx.x\nv = x[t + 64]\nout[t] = 1":
+    ("out_of_bounds", 2, "reads x[64]"),
+  "t = cuda.threadIdx.x\na = cuda.local.array(8, float32)\na[t] = 1":
+    ("out_of_bounds", 3, "writes element 8 of a local array that has 8"),
+  "t = cuda.threadIdx.x\na = cuda.local.array((2, 3), float32)\na[0, 0] = 1\n"
+  "out[t] = a[1, 3 + t]":
+    ("out_of_bounds", 4, "reads element 6 of a local array that has 6"),
   "t = cuda.threadIdx.x\ncuda.atomic.add(out, 40 + t, 1.0)":
     ("out_of_bounds", 2, "updates out[40]"),
   "t = cuda.threadIdx.x\ns = cuda.shared.array(32, float32)\ns[t] = t\n"

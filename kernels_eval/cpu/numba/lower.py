@@ -245,7 +245,6 @@ def _inline(module, symbols):
   passes.add_sroa_pass()
   passes.add_sccp_pass()
   passes.add_simplify_cfg_pass()
-  passes.add_aggressive_dce_pass()
   builder = llvm.create_pass_builder(_target(), llvm.PipelineTuningOptions())
   manager.run(module, builder)
   for function in module.functions:
