@@ -356,7 +356,7 @@ void ke_check_local(char* address, size_t bytes, char* array, size_t size,
   void* pc = __builtin_return_address(0);
   if (++num_accesses >= next_event) schedule_event(pc);
   ptrdiff_t offset = address - array, item = (ptrdiff_t)bytes;
-  if (offset >= 0 && (size_t)offset <= size - bytes) return;
+  if (offset >= 0 && (size_t)offset + bytes <= size) return;
   ptrdiff_t index = offset >= 0 ? offset / item : -((item - 1 - offset) / item);
   fault(kOutOfBounds, pc, -1,
         "out of bounds: %s element %td of a local array that has %zu",
