@@ -148,12 +148,14 @@ def compile_kernels(
   """
   # Half of a surrogate pair is no text.
   source = source.encode("utf-8", "replace").decode()
+  distinct = tuple(dict.fromkeys(kernels))
   job = CompileJob(
-    source, tuple(kernels), compute_capability, output, limits_of(settings)
+    source, distinct, compute_capability, output, limits_of(settings)
   )
   compiled = result_of(front_end.ask(job), Compiled, settings)
-  if len(compiled.kernels) != len(kernels):
+  if len(compiled.kernels) != len(distinct):
     raise outcome.without_line(
       Status.INTEGRITY_VIOLATION, "the module changed the compiler's result"
     )
-  return compiled
+  codes = dict(zip(distinct, compiled.kernels, strict=True))
+  return Compiled(tuple(codes[k] for k in kernels), compiled.shared_names)

@@ -396,6 +396,19 @@ def test_several_kernels_share_a_device_function(lab):
   np.testing.assert_array_equal(lab.out(text), 4 * LANES + 2)
 
 
+def test_a_kernel_is_launched_on_several_buffers(lab):
+  text = (
+    "# scratch: a float32 (32)\n# scratch: b float32 (32)\n"
+    "# launch: twice grid=(1) block=(32) args=(x, a)\n"
+    "# launch: twice grid=(1) block=(32) args=(a, b)\n"
+    "# launch: twice grid=(1) block=(32) args=(b, out)\n"
+    f"{_HEAD}@cuda.jit\ndef twice(v, w):\n  t = cuda.threadIdx.x\n"
+    "  w[t] = v[t] + v[t]\n"
+  )
+  got = lab.out(text, inputs={"x": X[:32].copy()})
+  np.testing.assert_array_equal(got, 8 * X[:32])
+
+
 def test_fast_mathematics_is_near(lab):
   text = per_thread("math.exp(x[t]) / float32(3)", parameters="x, out")
   text = text.replace("@cuda.jit\n", "@cuda.jit(fastmath=True)\n")
