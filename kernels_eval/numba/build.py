@@ -16,6 +16,7 @@ from kernels_eval.cpu.settings import Settings
 from kernels_eval.launch_plan import Launch
 from kernels_eval.numba import client, signature
 from kernels_eval.numba.messages import (
+  FAILED,
   Answer,
   Compiled,
   CompileJob,
@@ -65,6 +66,7 @@ def _ended(answer: Answer, settings: Settings) -> Stop:
       f"the module or its compilation did not end within "
       f"{settings.compile_cpu_s:g} s",
     )
+  last = (answer.log.strip().splitlines() or [""])[-1][:200]
   if answer.outcome == Outcome.SIGNALLED:
     if answer.code == signal.SIGKILL:
       raise client.ServerError("something killed the compiler; out of memory?")
@@ -78,10 +80,13 @@ def _ended(answer: Answer, settings: Settings) -> Stop:
         Status.COMPILE_ERROR,
         f"the compiler's output exceeds {_RESULT_BYTES} bytes",
       )
-    last = answer.log.strip().splitlines()[-1:] or [""]
     return outcome.without_line(
       Status.COMPILE_ERROR,
-      f"the compiler ended with signal {answer.code}: {last[0][:200]}",
+      f"the compiler ended with signal {answer.code}: {last}",
+    )
+  if answer.code == FAILED:
+    return outcome.without_line(
+      Status.COMPILE_ERROR, f"the compiler failed: {last}"
     )
   return outcome.without_line(
     Status.INTEGRITY_VIOLATION,

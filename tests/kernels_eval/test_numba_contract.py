@@ -171,6 +171,7 @@ _COMPILE_ERRORS = {
   "  s = cuda.shared.array(n, 'f4')": ("shared.array", 8),
   "  return i": ("No conversion", 8),
   "  out.sort()": ("sort", 8),
+  "  vector_add(x, y, out, n)": ("re-entrant", 3),
 }
 
 

@@ -123,6 +123,22 @@ def test_leaving_is_no_result(front_end, code):
   assert "ended the compiler" in stop.message
 
 
+def test_exit_is_an_error_of_the_module(front_end):
+  stop = _stop(front_end, "import sys; sys.exit(0)")
+  assert stop.status == Status.COMPILE_ERROR
+  assert "SystemExit" in stop.message
+
+
+def test_a_broken_compiler_is_told(front_end):
+  code = (
+    "import kernels_eval.numba.front_end as f\n"
+    "f._shared_names = lambda tree: 1 / 0"
+  )
+  stop = _stop(front_end, code)
+  assert stop.status == Status.COMPILE_ERROR
+  assert "the compiler failed: ZeroDivisionError" in stop.message
+
+
 def test_a_crash_is_the_modules(front_end):
   stop = _stop(front_end, "import ctypes; ctypes.string_at(8)")
   assert stop.status == Status.COMPILE_ERROR
