@@ -16,7 +16,7 @@ class Status(enum.StrEnum):
   WRONG_ANSWER = "wrong_answer"
   """Ran to its end; an output differs from the reference."""
   NO_KERNEL = "no_kernel"
-  """The text holds no `__global__` function."""
+  """The text holds no `__global__` and no `@cuda.jit` function."""
   CONTRACT_VIOLATION = "contract_violation"
   """Host code, a bad launch plan, or parameters that are not the problem's."""
   COMPILE_ERROR = "compile_error"
@@ -139,7 +139,7 @@ class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   status: Status
   phase: Phase
   message: str  # one line
-  executor: str  # cpu-fiber, cuda, ...
+  executor: str  # cpu-fiber, numba-ir, cuda, ...
   diagnostics: tuple[Diagnostic, ...] = ()
   finding: Finding | None = None
   mismatch: Mismatch | None = None
@@ -191,7 +191,7 @@ class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
   id: str
   problem: str
-  text: str  # CUDA C++, or an answer that holds it in a ``` block
+  text: str  # CUDA C++ or Numba-CUDA, or an answer with it in a ``` block
 
 
 class ProblemCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@
 A GPU executor starts a `client.FrontEnd` with output "ptx" and calls
 `compile_kernels`; the PTX of each kernel is complete (libdevice and half
 precision are in it), its entry is `Code.symbol`, and its parameters are packed
-by `signature.pack_array` and `signature.pack_scalar`.
+by `signature.pack`.
 """
 
 import signal
@@ -16,6 +16,7 @@ from kernels_eval.cpu.settings import Settings
 from kernels_eval.launch_plan import Launch
 from kernels_eval.numba import client, signature
 from kernels_eval.numba.messages import (
+  FAILED,
   Answer,
   Compiled,
   CompileJob,
@@ -65,6 +66,7 @@ def _ended(answer: Answer, settings: Settings) -> Stop:
       f"the module or its compilation did not end within "
       f"{settings.compile_cpu_s:g} s",
     )
+  last = (answer.log.strip().splitlines() or [""])[-1][:200]
   if answer.outcome == Outcome.SIGNALLED:
     if answer.code == signal.SIGKILL:
       raise client.ServerError("something killed the compiler; out of memory?")
@@ -78,10 +80,13 @@ def _ended(answer: Answer, settings: Settings) -> Stop:
         Status.COMPILE_ERROR,
         f"the compiler's output exceeds {_RESULT_BYTES} bytes",
       )
-    last = answer.log.strip().splitlines()[-1:] or [""]
     return outcome.without_line(
       Status.COMPILE_ERROR,
-      f"the compiler ended with signal {answer.code}: {last[0][:200]}",
+      f"the compiler ended with signal {answer.code}: {last}",
+    )
+  if answer.code == FAILED:
+    return outcome.without_line(
+      Status.COMPILE_ERROR, f"the compiler failed: {last}"
     )
   return outcome.without_line(
     Status.INTEGRITY_VIOLATION,
@@ -148,12 +153,14 @@ def compile_kernels(
   """
   # Half of a surrogate pair is no text.
   source = source.encode("utf-8", "replace").decode()
+  distinct = tuple(dict.fromkeys(kernels))
   job = CompileJob(
-    source, tuple(kernels), compute_capability, output, limits_of(settings)
+    source, distinct, compute_capability, output, limits_of(settings)
   )
   compiled = result_of(front_end.ask(job), Compiled, settings)
-  if len(compiled.kernels) != len(kernels):
+  if len(compiled.kernels) != len(distinct):
     raise outcome.without_line(
       Status.INTEGRITY_VIOLATION, "the module changed the compiler's result"
     )
-  return compiled
+  codes = dict(zip(distinct, compiled.kernels, strict=True))
+  return Compiled(tuple(codes[k] for k in kernels), compiled.shared_names)

@@ -86,7 +86,7 @@ def _readable():
   prefixes |= {sys.prefix, os.path.dirname(os.path.realpath(sys.executable))}
   # Packages may lie elsewhere (a `.pth` file, Debian's dist-packages).
   prefixes |= {p for p in sys.path if p.endswith("-packages")}
-  later = {"/proc", "/dev/null", "/dev/urandom"}
+  later = {"/dev/null", "/dev/urandom"}
   pending = [pathlib.Path(p) for p in (*prefixes, "/usr", "/lib", "/lib64")]
   while pending:
     folder = pending.pop()

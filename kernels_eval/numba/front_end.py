@@ -95,7 +95,7 @@ def _locations(error):
       for value in frame.f_locals.values():
         loc = getattr(value, "loc", value)
         if getattr(loc, "filename", None) == SOURCE_NAME:
-          yield loc.line
+          yield getattr(loc, "line", None)
     error = error.__context__
 
 
@@ -164,7 +164,7 @@ def _load(source, code):
     raise _Refused(
       "compile", "out of memory while the module was run", None
     ) from None
-  except Exception as error:
+  except BaseException as error:  # SystemExit is no end of ours
     raise _Refused("compile", _message_of(error), _line_of(error)) from None
   return module.__dict__
 

@@ -5,6 +5,7 @@ import enum
 import msgspec
 
 SOURCE_NAME = "kernel.py"  # the candidate's file in line tables and messages
+FAILED = 70  # exit status of a child in which the compiler raised; see its log
 
 
 class Kernel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

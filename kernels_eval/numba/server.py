@@ -19,11 +19,12 @@ import signal
 import socket
 import sys
 import time
+import traceback
 
 import msgspec
 
 from kernels_eval import frames, landlock
-from kernels_eval.numba import seccomp
+from kernels_eval.numba import messages, seccomp
 from kernels_eval.numba.messages import Answer, CompileJob, LowerJob, Outcome
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
@@ -88,6 +89,9 @@ def _child(job, run, result, log, mapped_bytes):
     while view:
       view = view[os.write(3, view) :]
     status = 0
+  except BaseException:
+    traceback.print_exc()  # to the log
+    status = messages.FAILED
   finally:
     os._exit(status)
 

@@ -1,11 +1,18 @@
 """Which text is a Numba candidate, and what a module may hold."""
 
+import os
+import pathlib
+import signal
+import time
+
 import pytest
 
 from kernels_eval import __main__ as cli
 from kernels_eval import candidate, problems
+from kernels_eval import judge as judge_lib
+from kernels_eval.cpu import executor
 from kernels_eval.numba import client, text
-from kernels_eval.schema import Status
+from kernels_eval.schema import Request, Status
 
 ADD = problems.get("vector_add")
 GOOD = ADD.numba_canonical
@@ -164,6 +171,7 @@ _COMPILE_ERRORS = {
   "  s = cuda.shared.array(n, 'f4')": ("shared.array", 8),
   "  return i": ("No conversion", 8),
   "  out.sort()": ("sort", 8),
+  "  vector_add(x, y, out, n)": ("re-entrant", 3),
 }
 
 
@@ -186,6 +194,38 @@ def test_the_number_of_parameters_is_checked(check):
 def test_records_name_the_executor(check):
   assert check("vector_add", GOOD).executor == "numba-ir"
   assert check("vector_add", _CUDA).executor == "cpu-fiber"
+
+
+def test_a_compiler_that_dies_is_replaced(check, judge):
+  assert check("vector_add", GOOD).status == Status.PASSED
+  os.killpg(judge._executor._numba.pid, signal.SIGKILL)
+  answer = check("vector_add", GOOD + "# again\n")
+  assert answer.status == Status.INFRASTRUCTURE_ERROR
+  assert "Numba compiler" in answer.message
+  assert check("vector_add", GOOD).status == Status.PASSED
+
+
+def _family(pid):
+  """The process and all that descend from it."""
+  found = [pid]
+  for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+    for child in task.read_text().split():
+      found += _family(int(child))
+  return found
+
+
+def test_closing_ends_the_compiler(tmp_path):
+  judging, _, close = judge_lib.make(tmp_path, 0, executor.Settings())
+  request = Request("", "vector_add", GOOD)
+  assert judging.evaluate(request).status == Status.PASSED
+  family = _family(judging._executor._numba.pid)
+  assert len(family) > 1
+  close()
+  deadline = time.monotonic() + 3
+  alive = family
+  while alive and time.monotonic() < deadline:
+    alive = [p for p in family if pathlib.Path(f"/proc/{p}").exists()]
+  assert not alive
 
 
 # ---- command line and machine

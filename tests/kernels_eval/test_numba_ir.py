@@ -53,6 +53,12 @@ _HOSTILE = {
     "  %f = inttoptr i64 4096 to void ()*\n  call void %f()",
     "",
   ),
+  "constant_call": ("  call void inttoptr (i64 4096 to void ()*)()", ""),
+  "middle_of_a_function": (
+    "  call void getelementptr (i8, i8* bitcast (i32 (i8**, float)* @k to "
+    "i8*), i64 5)()",
+    "",
+  ),
   "return_address": (
     "  %a = call i8* @llvm.returnaddress(i32 0)",
     "declare i8* @llvm.returnaddress(i32)",

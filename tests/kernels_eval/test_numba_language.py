@@ -396,6 +396,19 @@ def test_several_kernels_share_a_device_function(lab):
   np.testing.assert_array_equal(lab.out(text), 4 * LANES + 2)
 
 
+def test_a_kernel_is_launched_on_several_buffers(lab):
+  text = (
+    "# scratch: a float32 (32)\n# scratch: b float32 (32)\n"
+    "# launch: twice grid=(1) block=(32) args=(x, a)\n"
+    "# launch: twice grid=(1) block=(32) args=(a, b)\n"
+    "# launch: twice grid=(1) block=(32) args=(b, out)\n"
+    f"{_HEAD}@cuda.jit\ndef twice(v, w):\n  t = cuda.threadIdx.x\n"
+    "  w[t] = v[t] + v[t]\n"
+  )
+  got = lab.out(text, inputs={"x": X[:32].copy()})
+  np.testing.assert_array_equal(got, 8 * X[:32])
+
+
 def test_fast_mathematics_is_near(lab):
   text = per_thread("math.exp(x[t]) / float32(3)", parameters="x, out")
   text = text.replace("@cuda.jit\n", "@cuda.jit(fastmath=True)\n")
@@ -420,6 +433,13 @@ _FINDINGS = {  # body: kind, line within the body (1-based), text
     ("input_modified", 2, "writes to x[0], which is an input"),
   "t = cuda.threadIdx.x\nout[0] = t":
     ("data_race", 2, "writes out[0]"),
+  "t = cuda.threadIdx.x\nv = x[t + 64]\nout[t] = 1":
+    ("out_of_bounds", 2, "reads x[64]"),
+  "t = cuda.threadIdx.x\na = cuda.local.array(8, float32)\na[t] = 1":
+    ("out_of_bounds", 3, "writes element 8 of a local array that has 8"),
+  "t = cuda.threadIdx.x\na = cuda.local.array((2, 3), float32)\na[0, 0] = 1\n"
+  "out[t] = a[1, 3 + t]":
+    ("out_of_bounds", 4, "reads element 6 of a local array that has 6"),
   "t = cuda.threadIdx.x\ncuda.atomic.add(out, 40 + t, 1.0)":
     ("out_of_bounds", 2, "updates out[40]"),
   "t = cuda.threadIdx.x\ns = cuda.shared.array(32, float32)\ns[t] = t\n"

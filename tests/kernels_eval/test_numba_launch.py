@@ -12,6 +12,7 @@ import pytest
 from kernels_eval import candidate, problems, sandbox
 from kernels_eval.cpu import executor, translate
 from kernels_eval.numba import build, client, signature
+from kernels_eval.problems import spec
 
 _SETTINGS = executor.Settings()
 
@@ -51,6 +52,21 @@ def test_parameters_are_bytes_in_the_device_s_order():
   assert {len(p) for p in packed} == {8}
   assert signature.pack_scalar(-2, "int32") == b"\xfe\xff\xff\xff"
   assert signature.pack_scalar(1.0, "float32") == b"\x00\x00\x80\x3f"
+
+
+def test_a_launch_is_packed_in_the_order_of_its_arguments():
+  problem = problems.get("axpy")
+  case = problem.cases[1]
+  scratch = (spec.Tensor("tmp", ("n", "2"), "float16"),)
+  packed = signature.pack(
+    ("n", "tmp", "alpha", "x"), problem, scratch, case, {"x": 64, "tmp": 4096}
+  )
+  n = case.dims["n"]
+  want = struct.pack("<i", n)
+  want += struct.pack("<9q", 0, 0, 2 * n, 2, 4096, n, 2, 4, 2)
+  want += struct.pack("<f", case.scalars["alpha"])
+  want += struct.pack("<7q", 0, 0, n, 4, 64, n, 4)
+  assert b"".join(packed) == want
 
 
 def _packed_sizes(parameters):

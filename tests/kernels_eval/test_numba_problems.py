@@ -1,6 +1,7 @@
 """Numba solutions of every problem, and shortcuts that must fail."""
 
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -57,6 +58,21 @@ _SHAPES = (
 def test_a_constant_is_wrong(check, name, value):
   answer = check(name, _filling(problems.get(name), value))
   assert answer.status == Status.WRONG_ANSWER, answer.message
+
+
+_BARRIER = re.compile(r"^ *cuda\.syncthreads\(\)\n", re.M)
+
+
+@pytest.mark.parametrize(
+  "name", ("matmul", "row_cumsum", "transpose", "stencil_1d", "attention")
+)
+def test_a_missing_barrier_is_found(check, name):
+  text = problems.get(name).numba_canonical
+  for barrier in _BARRIER.finditer(text):
+    answer = check(name, text[: barrier.start()] + text[barrier.end() :])
+    assert answer.status == Status.RUNTIME_ERROR, answer.message
+    assert answer.finding.kind in ("data_race", "uninitialized_read")
+    assert answer.finding.line
 
 
 @pytest.mark.parametrize("reduction", (None, *composer.REDUCTIONS))

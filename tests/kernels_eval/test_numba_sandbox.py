@@ -97,7 +97,10 @@ def test_system_calls_end_the_module(front_end, name):
 
 def test_files_of_the_machine_are_not_there(front_end, tmp_path):
   (tmp_path / "secret").write_text("1")
-  for path in (tmp_path / "secret", "/etc/passwd", _CANONICAL):
+  paths = [tmp_path / "secret", "/etc/passwd"]
+  if landlock.abi_version():
+    paths += [_CANONICAL, "/proc/self/environ"]
+  for path in paths:
     stop = _stop(front_end, f"raise ValueError(open({str(path)!r}).read())")
     assert stop.status == Status.COMPILE_ERROR
     assert "PermissionError" in stop.message or "FileNotFound" in stop.message
@@ -118,6 +121,22 @@ def test_leaving_is_no_result(front_end, code):
   stop = _stop(front_end, f"import os; os._exit({code})")
   assert stop.status == Status.INTEGRITY_VIOLATION
   assert "ended the compiler" in stop.message
+
+
+def test_exit_is_an_error_of_the_module(front_end):
+  stop = _stop(front_end, "import sys; sys.exit(0)")
+  assert stop.status == Status.COMPILE_ERROR
+  assert "SystemExit" in stop.message
+
+
+def test_a_broken_compiler_is_told(front_end):
+  code = (
+    "import kernels_eval.numba.front_end as f\n"
+    "f._shared_names = lambda tree: 1 / 0"
+  )
+  stop = _stop(front_end, code)
+  assert stop.status == Status.COMPILE_ERROR
+  assert "the compiler failed: ZeroDivisionError" in stop.message
 
 
 def test_a_crash_is_the_modules(front_end):

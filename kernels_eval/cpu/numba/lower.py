@@ -34,7 +34,10 @@ _OPCODES = frozenset(
   " tail".split()
 )
 _INSTRUCTION = re.compile(r"^  (?:%\S+ = )?(\w+)(?: |$)")
-_CALL = re.compile(r"\bcall [^@%]*?(%\S+)\(")
+_CALLEE = re.compile(r"\bcall ([^%@]*)(?:@|\basm )")
+_EXPRESSION = re.compile(
+  r"\b(?:inttoptr|getelementptr|bitcast|select|sub|add)\b"
+)
 _OWN_NAME = re.compile(r"[\w.$<>:~*&,+\-=!|^/\\()\[\]{}?@#% ]+")
 _RESERVED = (
   "ke_",
@@ -145,6 +148,13 @@ def _check_names(module):
       raise _Refused("integrity", f"the module defines `{name[:80]}`")
 
 
+def _is_plain_call(line):
+  """Whether a call names its function. Between are types and attributes, none
+  of which has a `%` or is an expression."""
+  match = _CALLEE.search(line)
+  return match is not None and not _EXPRESSION.search(match[1])
+
+
 def _check_instructions(text):
   if "\nmodule asm" in text or "\n@llvm.global_ctors" in text:
     raise _Refused("integrity", "assembly or constructors in the module")
@@ -160,7 +170,7 @@ def _check_instructions(text):
       )
     if "blockaddress(" in line:
       raise _Refused("integrity", "an address of code in the module")
-    if match[1] in ("call", "tail") and _CALL.search(line.split(" asm ")[0]):
+    if match[1] in ("call", "tail") and not _is_plain_call(line):
       raise _Refused("unsupported", "a call through a pointer")
 
 
@@ -235,7 +245,6 @@ def _inline(module, symbols):
   passes.add_sroa_pass()
   passes.add_sccp_pass()
   passes.add_simplify_cfg_pass()
-  passes.add_aggressive_dce_pass()
   builder = llvm.create_pass_builder(_target(), llvm.PipelineTuningOptions())
   manager.run(module, builder)
   for function in module.functions:

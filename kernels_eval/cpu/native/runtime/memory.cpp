@@ -383,6 +383,19 @@ void __tsan_vptr_update(void** p, void*) {
 void __tsan_vptr_read(void** p) {
   check_range(p, sizeof *p, kLoad, __builtin_return_address(0));
 }
+// Numba's local arrays, whose size g++ would know (-fsanitize=bounds).
+void ke_check_local(char* address, size_t bytes, char* array, size_t size,
+                    int is_store) {
+  void* pc = __builtin_return_address(0);
+  if (++num_accesses >= next_event) schedule_event(pc);
+  ptrdiff_t offset = address - array, item = (ptrdiff_t)bytes;
+  if (offset >= 0 && (size_t)offset + bytes <= size) return;
+  ptrdiff_t index = offset >= 0 ? offset / item : -((item - 1 - offset) / item);
+  fault(kOutOfBounds, pc, -1,
+        "out of bounds: %s element %td of a local array that has %zu",
+        is_store ? "writes" : "reads", index, size / bytes);
+}
+
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
