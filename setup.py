@@ -23,16 +23,19 @@ BASE = [
   "tqdm>=4.66",
 ]
 
+# Pinned to a minor version: the machines of a cluster must have the same one,
+# and how an actor that hangs is killed is no promise of Ray's interface.
+RAY = "ray>=2.60,<2.61"
+
 EXTRAS = {
   "cuda12": ["jax[cuda12]>=0.10.2,<0.12"],
   "cuda13": ["jax[cuda13]>=0.10.2,<0.12"],
-  # Pinned to a minor version: the machines of a cluster must have the same one,
-  # and how Ray kills an actor that hangs is not a promise of its interface.
-  "ray": ["ray>=2.60,<2.61"],
+  "ray": [RAY],
   "test": [
     "beartype>=0.20",
     "hypothesis>=6.100",
     "pytest>=8.3",
+    RAY,
     "ruff>=0.15",
   ],
 }
