@@ -99,7 +99,7 @@ class Pool(batches.Judges):
     Raises:
       HarnessError: this machine cannot judge (no compiler, say).
     """
-    _remove_stale_folders()
+    remove_stale_folders()
     self._seed = seed
     super().__init__(settings)
     self._root = pathlib.Path(
@@ -247,7 +247,7 @@ class Pool(batches.Judges):
     atexit.unregister(self.close)
 
 
-def _remove_stale_folders():
+def remove_stale_folders():
   """Removes what killed runs have left in the temporary folder."""
   for folder in pathlib.Path(tempfile.gettempdir()).glob(f"{PREFIX}[0-9]*-*"):
     pid = folder.name[len(PREFIX) :].split("-")[0]

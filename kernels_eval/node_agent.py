@@ -128,3 +128,4 @@ class NodeAgent:
     async with self._starting:
       if self._feed is not None:
         await asyncio.to_thread(self._feed.close)
+      client.remove_stale_folders()  # of agents that were killed before

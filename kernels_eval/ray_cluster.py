@@ -5,6 +5,7 @@ The only module that imports Ray, and only when a connection is opened.
 
 import concurrent.futures
 import dataclasses
+import functools
 import importlib
 import os
 import pathlib
@@ -21,6 +22,7 @@ from kernels_eval import client
 _CONNECT_S = 5.0
 _ANSWER_S = 20.0  # of the first node, for the list of machines
 _STORE_BYTES = 80 * 2**20  # Ray's least; verdicts are small
+_MESSAGE_CHARACTERS = 160
 _PACKAGE = "leap-jax[ray]"
 
 
@@ -49,15 +51,21 @@ def import_ray() -> Any:
 
 
 def first_line(error: BaseException) -> str:
-  """How an error begins; Ray's have many lines."""
+  """How an error begins, cut; Ray's have many lines."""
   lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-  return lines[0] if lines else type(error).__name__
+  return (lines[0] if lines else type(error).__name__)[:_MESSAGE_CHARACTERS]
 
 
 def last_line(error: BaseException) -> str:
-  """How an error ends: where it holds a traceback, what went wrong."""
+  """How an error ends, cut: behind a traceback, what went wrong."""
   lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-  return lines[-1] if lines else type(error).__name__
+  return (lines[-1] if lines else type(error).__name__)[:_MESSAGE_CHARACTERS]
+
+
+@functools.cache
+def _token():
+  """The secret of this process's clusters; Ray reads it once a process."""
+  return secrets.token_hex(32)
 
 
 def _check_that_it_listens(address):
@@ -136,7 +144,7 @@ class Connection:
       # Ray switches its token on, and would write it to the home folder.
       token = self._root / "token"
       token.touch(0o600)
-      token.write_text(secrets.token_hex(32))
+      token.write_text(_token())
       self._environment["RAY_AUTH_MODE"] = None
       self._set("RAY_AUTH_TOKEN_PATH", str(token))
     self.ray.init(

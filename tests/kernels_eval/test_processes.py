@@ -212,7 +212,7 @@ def test_folders_of_killed_runs_are_removed_later(pool):
     tempfile.mkdtemp(prefix=f"kernels_eval-{done.stdout.strip()}-")
   )
   (stale / "file").write_text("x")
-  client._remove_stale_folders()
+  client.remove_stale_folders()
   assert not stale.exists()
   assert pool._root.exists()
 
