@@ -39,6 +39,10 @@ _NUMBA = [
   "numpy>=2.0,<2.5",
 ]
 
+# One minor version: the machines of a cluster must have the same,
+# and how an actor that hangs is killed is no promise of Ray's interface.
+_RAY = "ray>=2.60,<2.61"
+
 EXTRAS = {
   "cuda12": [
     "jax[cuda12]>=0.10.2,<0.12",
@@ -48,13 +52,12 @@ EXTRAS = {
   ],
   "cuda13": ["jax[cuda13]>=0.10.2,<0.12", *_CUDA13],
   "numba": _NUMBA,
-  # Pinned to a minor version: the machines of a cluster must have the same one,
-  # and how Ray kills an actor that hangs is not a promise of its interface.
-  "ray": ["ray>=2.60,<2.61"],
+  "ray": [_RAY],
   "test": [
     "beartype>=0.20",
     "hypothesis>=6.100",
     "pytest>=8.3",
+    _RAY,
     "ruff>=0.15",
     "setuptools>=69",
     *_CUDA13,  # compiling for a GPU is tested without one

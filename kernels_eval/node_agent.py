@@ -12,7 +12,7 @@ import socket
 
 import msgspec
 
-from kernels_eval import client, feed
+from kernels_eval import client, feed, temporary
 from kernels_eval.cpu.executor import Settings
 from kernels_eval.judge import Hello
 from kernels_eval.schema import HARNESS_VERSION, Evaluation, Request
@@ -132,3 +132,4 @@ class NodeAgent:
     async with self._starting:
       if self._feed is not None:
         await asyncio.to_thread(self._feed.close)
+      temporary.remove_stale()  # of agents that were killed before

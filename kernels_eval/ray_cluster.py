@@ -3,22 +3,25 @@
 The only module that imports Ray, and only when a connection is opened.
 """
 
+import concurrent.futures
 import dataclasses
+import functools
 import importlib
 import os
 import pathlib
+import queue
 import secrets
 import shutil
 import socket
-import tempfile
-import time
-from collections.abc import Sequence
+import threading
 from typing import Any
 
-from kernels_eval import client
+from kernels_eval import client, temporary
 
 _CONNECT_S = 5.0
+_ANSWER_S = 20.0  # of the first node, for the list of machines
 _STORE_BYTES = 80 * 2**20  # Ray's least; verdicts are small
+_MESSAGE_CHARACTERS = 160
 _PACKAGE = "leap-jax[ray]"
 
 
@@ -47,15 +50,21 @@ def import_ray() -> Any:
 
 
 def first_line(error: BaseException) -> str:
-  """How an error begins; Ray's have many lines."""
+  """How an error begins, cut; Ray's have many lines."""
   lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-  return lines[0] if lines else type(error).__name__
+  return (lines[0] if lines else type(error).__name__)[:_MESSAGE_CHARACTERS]
 
 
 def last_line(error: BaseException) -> str:
-  """How an error ends: where it holds a traceback, what went wrong."""
+  """How an error ends, cut: behind a traceback, what went wrong."""
   lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-  return lines[-1] if lines else type(error).__name__
+  return (lines[-1] if lines else type(error).__name__)[:_MESSAGE_CHARACTERS]
+
+
+@functools.cache
+def _token():
+  """The secret of this process's clusters; Ray reads it once a process."""
+  return secrets.token_hex(32)
 
 
 def _check_that_it_listens(address):
@@ -92,8 +101,16 @@ class Connection:
     if address is not None:
       _check_that_it_listens(address)
     self.ray = import_ray()
+    if self.ray.is_initialized():
+      raise client.HarnessError(
+        "this process has a connection to Ray already, and can have one only"
+      )
     self._environment: dict[str, str | None] = {}
     self._root: pathlib.Path | None = None
+    self._answers: queue.SimpleQueue[
+      tuple[Any, concurrent.futures.Future[bytes]]
+    ] = queue.SimpleQueue()
+    self._is_answering = True
     self._set("RAY_USAGE_STATS_ENABLED", "0")
     self.address = address or "started here"
     try:
@@ -101,6 +118,7 @@ class Connection:
         self._start(num_cpus)
       else:
         self.ray.init(address, log_to_driver=False, logging_level="ERROR")
+      self._here = self.ray.get_runtime_context().get_node_id()
     except (self.ray.exceptions.RayError, OSError, RuntimeError) as error:
       self.close()
       where = f"to {address}" if address else "to one started here"
@@ -118,14 +136,12 @@ class Connection:
   def _start(self, num_cpus):
     # The name is that of a pool's folder: what a killed process leaves is
     # removed by the next one. Short, since sockets lie in it.
-    self._root = pathlib.Path(
-      tempfile.mkdtemp(prefix=f"{client.PREFIX}{os.getpid()}-")
-    )
+    self._root = temporary.make_root()
     if not any(name.startswith("RAY_AUTH_") for name in os.environ):
       # Ray switches its token on, and would write it to the home folder.
       token = self._root / "token"
       token.touch(0o600)
-      token.write_text(secrets.token_hex(32))
+      token.write_text(_token())
       self._environment["RAY_AUTH_MODE"] = None
       self._set("RAY_AUTH_TOKEN_PATH", str(token))
     self.ray.init(
@@ -140,21 +156,22 @@ class Connection:
 
   @property
   def is_open(self) -> bool:
-    """Whether this process is connected."""
-    return self.ray.is_initialized()
+    """Whether messages can be sent."""
+    return self._is_answering and self.ray.is_initialized()
 
   def machines(self) -> list[Machine]:
     """The machines that work at the moment and have processors to give.
 
     Raises:
-      HarnessError: the cluster does not answer.
+      HarnessError: the cluster does not answer, or this machine has left it.
     """
-    try:
-      nodes = self.ray.nodes()
-    except (self.ray.exceptions.RayError, RuntimeError) as error:
+    nodes = self._ask(self.ray.nodes)
+    nodes = [node for node in nodes if node["Alive"]]
+    if all(node["NodeID"] != self._here for node in nodes):
       raise client.HarnessError(
-        f"the Ray cluster does not answer: {first_line(error)}"
-      ) from None
+        "this machine is no longer part of the Ray cluster: Ray's process here "
+        "has ended"
+      )
     return [
       Machine(
         node["NodeID"],
@@ -163,8 +180,29 @@ class Connection:
         node["Resources"].get("GPU", 0.0),
       )
       for node in nodes
-      if node["Alive"] and node["Resources"].get("CPU", 0.0) > 0
+      if node["Resources"].get("CPU", 0.0) > 0
     ]
+
+  def _ask(self, question):
+    """What a function of Ray's gives that asks the cluster's first node. It has
+    no deadline of its own, and after a minute Ray ends this process."""
+    answer = queue.SimpleQueue()
+
+    def ask():
+      try:
+        answer.put((question(), None))
+      except (self.ray.exceptions.RayError, RuntimeError) as error:
+        answer.put((None, first_line(error)))
+
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+      value, reason = answer.get(timeout=_ANSWER_S)
+    except queue.Empty:
+      value, reason = None, f"no answer within {_ANSWER_S:g} s"
+    if reason is not None:
+      self._is_answering = False
+      raise client.HarnessError(f"the Ray cluster does not answer: {reason}")
+    return value
 
   def start_agent(self, kind: type, machine: Machine, num_judges: int) -> Any:
     """Begins to start an actor of a class there; returns its handle at once."""
@@ -188,20 +226,28 @@ class Connection:
     except (self.ray.exceptions.RayError, ValueError):
       pass  # it is gone
 
-  def wait(self, calls: Sequence[Any], timeout_s: float) -> list[Any]:
-    """Those of the calls that have ended, as soon as one has."""
-    if not calls:
-      time.sleep(timeout_s)
-      return []
-    ready, _ = self.ray.wait(list(calls), num_returns=1, timeout=timeout_s)
-    if ready:
-      ready, _ = self.ray.wait(list(calls), num_returns=len(calls), timeout=0)
-    return ready
+  def send(self, method: Any, *frames: bytes) -> Any:
+    """Calls a method of an actor; returns Ray's reference of the answer."""
+    reference = method.remote(*frames)
+    # Not ray.wait and ray.get: they know no deadline when Ray's own process on
+    # this machine is gone.
+    reference.future().add_done_callback(
+      lambda future: self._answers.put((reference, future))
+    )
+    return reference
 
-  def wait_for_all(self, calls: Sequence[Any], timeout_s: float) -> None:
-    """Waits until all of the calls have ended, or the time has."""
-    if calls:
-      self.ray.wait(list(calls), num_returns=len(calls), timeout=timeout_s)
+  def receive(
+    self, timeout_s: float
+  ) -> list[tuple[Any, concurrent.futures.Future[bytes]]]:
+    """What has been answered, as soon as there is something: the reference of
+    each call and its result, which may be one of Ray's errors."""
+    received = []
+    try:
+      received.append(self._answers.get(timeout=timeout_s))
+      while True:
+        received.append(self._answers.get_nowait())
+    except queue.Empty:
+      return received
 
   def close(self) -> None:
     """Disconnects; ends what was started here and removes its files."""

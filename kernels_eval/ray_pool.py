@@ -189,9 +189,9 @@ class RayPool(batches.Judges):
     now = time.monotonic()
     nearest = min((c.deadline_s for c in self._calls.values()), default=now + 1)
     timeout_s = max(0.0, min(nearest - now, 0.5))
-    for call in self._cluster.wait(self._calls, timeout_s):
-      if call in self._calls:  # else its machine was lost in this loop
-        yield from self._read(call, waiting)
+    for call, answer in self._cluster.receive(timeout_s):
+      if call in self._calls:  # else nobody waits for it any more
+        yield from self._read(call, answer, waiting)
     now = time.monotonic()
     for call in list(self._calls.values()):
       node = call.node
@@ -224,7 +224,7 @@ class RayPool(batches.Judges):
     agent = self._cluster.start_agent(node_agent.NodeAgent, machine, num_judges)
     node = _Node(machine, agent)
     self._nodes[machine.id] = node
-    call = agent.start.remote(self._setup(num_judges))
+    call = self._cluster.send(agent.start, self._setup(num_judges))
     self._calls[call] = _Call(node, time.monotonic() + _START_S)
 
   def _ready(self):
@@ -240,7 +240,9 @@ class RayPool(batches.Judges):
           break
       else:
         return
-      call = node.agent.judge.remote(worker_lib.encode(job.request))
+      call = self._cluster.send(
+        node.agent.judge, worker_lib.encode(job.request)
+      )
       node.num_running += 1
       self._calls[call] = _Call(node, time.monotonic() + self._answer_s, job)
 
@@ -258,15 +260,14 @@ class RayPool(batches.Judges):
     for node in self._ready():
       if now >= node.next_beat_s:
         node.next_beat_s = float("inf")
-        call = node.agent.beat.remote()
+        call = self._cluster.send(node.agent.beat)
         self._calls[call] = _Call(node, now + self._silence_s)
 
-  def _read(self, call, waiting):
+  def _read(self, call, answer, waiting):
     """Takes an answer; yields what it ends."""
     node, job = self._calls[call].node, self._calls[call].job
     try:
-      frame = self._cluster.ray.get(call, timeout=self._silence_s)
-      reply = msgspec.msgpack.decode(frame, type=node_agent.Reply)
+      reply = msgspec.msgpack.decode(answer.result(), type=node_agent.Reply)
     except (self._cluster.ray.exceptions.RayError, msgspec.MsgspecError) as e:
       yield from self._lose(node, ray_cluster.last_line(e), waiting)
       return
@@ -368,7 +369,7 @@ class RayPool(batches.Judges):
       if node.num_running or node.is_settling:
         node.num_running = 0
         node.is_settling = True
-        call = node.agent.abandon.remote()
+        call = self._cluster.send(node.agent.abandon)
         self._calls[call] = _Call(node, time.monotonic() + self._silence_s)
 
   def close(self) -> None:
@@ -380,7 +381,10 @@ class RayPool(batches.Judges):
     agents = [node.agent for node in self._nodes.values()]
     self._nodes, self._calls = {}, {}
     if cluster.is_open:  # else a call would start a cluster
-      cluster.wait_for_all([a.stop.remote() for a in agents], _STOP_S)
+      stops = {cluster.send(agent.stop) for agent in agents}
+      end = time.monotonic() + _STOP_S
+      while stops and (left_s := end - time.monotonic()) > 0:
+        stops -= {call for call, _ in cluster.receive(left_s)}
       for agent in agents:
         cluster.kill(agent)
     cluster.close()

@@ -327,6 +327,11 @@ def test_every_config_is_valid_and_says_how_to_run_it(path):
   [
     (["--config.learner.learning_rat=1"], 2, "learning_rate"),
     (["--config.policy.source=/nowhere"], 2, "no policy in /nowhere"),
+    (
+      ["--config.harness.backend=ray", "--config.harness.ray_address=nowhere"],
+      2,
+      "infrastructure_error: the Ray address nowhere is not of the form",
+    ),
   ],
 )
 def test_the_program_exits_with_one_line(tmp_path, arguments, code, words):

@@ -13,7 +13,7 @@ _ENVIRONMENT = {
   # A node that is killed is noticed within seconds.
   "RAY_health_check_initial_delay_ms": "1000",
   "RAY_health_check_period_ms": "1000",
-  "RAY_health_check_failure_threshold": "3",
+  "RAY_health_check_failure_threshold": "5",
 }
 
 
@@ -43,6 +43,12 @@ class Machines:
   def kill(self, node):
     """Kills all of a node's processes, as a power cut does."""
     self._cluster.remove_node(node, allow_graceful=False)
+
+  def kill_own_raylet(self):
+    """Kills Ray's process of the node that this process is connected to."""
+    (raylet,) = self._cluster.head_node.all_processes["raylet"]
+    raylet.process.kill()
+    raylet.process.wait()
 
   def close(self):
     """Ends all nodes."""
