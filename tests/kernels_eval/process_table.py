@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import time
 
 
@@ -35,6 +36,24 @@ def processes(root):
     if not more:
       return marked
     marked |= more
+
+
+def kill(root):
+  """Kills what `processes` finds and waits for its end."""
+
+  def alive():
+    states = {
+      p: read(f"/proc/{p}/stat").rpartition(b")")[2].split()[:1]
+      for p in processes(root)
+    }
+    return [p for p, state in states.items() if state not in ([], [b"Z"])]
+
+  for pid in alive():
+    try:
+      os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+      pass
+  return wait_for(lambda: not alive(), 5)
 
 
 def wait_for(condition, seconds):
