@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import time
 
 
@@ -37,6 +38,7 @@ def processes(root):
     marked |= more
 
 
+<<<<<<< HEAD:tests/kernels_eval/machine.py
 def named(root, name):
   """Those of `processes` that run a program of this name."""
   return [
@@ -44,6 +46,24 @@ def named(root, name):
     for pid in processes(root)
     if read(f"/proc/{pid}/comm").strip() == name.encode()
   ]
+=======
+def kill(root):
+  """Kills what `processes` finds and waits for its end."""
+
+  def alive():
+    states = {
+      p: read(f"/proc/{p}/stat").rpartition(b")")[2].split()[:1]
+      for p in processes(root)
+    }
+    return [p for p, state in states.items() if state not in ([], [b"Z"])]
+
+  for pid in alive():
+    try:
+      os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+      pass
+  return wait_for(lambda: not alive(), 5)
+>>>>>>> wip-ray:tests/kernels_eval/process_table.py
 
 
 def wait_for(condition, seconds):

@@ -6,6 +6,8 @@ import tempfile
 
 import pytest
 
+from tests.kernels_eval import process_table
+
 _STORE_BYTES = 80 * 2**20
 _ENVIRONMENT = {
   "RAY_USAGE_STATS_ENABLED": "0",
@@ -72,4 +74,6 @@ def machines(num_nodes):
       finally:
         cluster.close()
     finally:
-      shutil.rmtree(folder, ignore_errors=True)
+      # Helpers of a killed node live on for half a minute, and write.
+      process_table.kill(folder)
+      shutil.rmtree(folder)

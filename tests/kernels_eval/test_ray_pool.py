@@ -16,7 +16,7 @@ import pytest
 from kernels_eval import client, node_agent, ray_pool, worker
 from kernels_eval.cpu import executor
 from kernels_eval.schema import Request, Status
-from tests.kernels_eval.process_table import processes, read, wait_for
+from tests.kernels_eval.machine import kill, processes, read, wait_for
 from tests.kernels_eval.ray_machines import machines
 from tests.kernels_eval.test_processes import (
   BUSY,
@@ -360,6 +360,7 @@ def test_a_killed_learner_takes_its_cluster_and_judges_with_it():
       ),
       10,
     ), processes(folder)
+    kill(folder)
 
 
 def test_the_end_of_all_machines_is_said(cluster):
