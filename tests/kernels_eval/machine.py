@@ -38,7 +38,6 @@ def processes(root):
     marked |= more
 
 
-<<<<<<< HEAD:tests/kernels_eval/machine.py
 def named(root, name):
   """Those of `processes` that run a program of this name."""
   return [
@@ -46,7 +45,8 @@ def named(root, name):
     for pid in processes(root)
     if read(f"/proc/{pid}/comm").strip() == name.encode()
   ]
-=======
+
+
 def kill(root):
   """Kills what `processes` finds and waits for its end."""
 
@@ -63,7 +63,6 @@ def kill(root):
     except ProcessLookupError:
       pass
   return wait_for(lambda: not alive(), 5)
->>>>>>> wip-ray:tests/kernels_eval/process_table.py
 
 
 def wait_for(condition, seconds):

@@ -6,7 +6,7 @@ import tempfile
 
 import pytest
 
-from tests.kernels_eval import process_table
+from tests.kernels_eval import machine
 
 _STORE_BYTES = 80 * 2**20
 _ENVIRONMENT = {
@@ -75,5 +75,5 @@ def machines(num_nodes):
         cluster.close()
     finally:
       # Helpers of a killed node live on for half a minute, and write.
-      process_table.kill(folder)
+      machine.kill(folder)
       shutil.rmtree(folder)
