@@ -9,7 +9,8 @@ by `signature.pack`.
 import signal
 from collections.abc import Sequence
 
-from kernels_eval.candidate import Candidate
+from kernels_eval import source as source_lib
+from kernels_eval.candidate import MAX_SOURCE_BYTES, Candidate
 from kernels_eval.cpu import outcome
 from kernels_eval.cpu.outcome import Stop
 from kernels_eval.cpu.settings import Settings
@@ -28,6 +29,7 @@ from kernels_eval.numba.messages import (
 from kernels_eval.problems import spec
 from kernels_eval.schema import Diagnostic, Status
 
+_MAX_MESSAGE = 600
 _RESULT_BYTES = 6 * 2**20  # below the limit of a frame
 _STATUS = {
   "contract": Status.CONTRACT_VIOLATION,
@@ -47,14 +49,22 @@ def limits_of(settings: Settings) -> Limits:
   )
 
 
+def _one_line(text):
+  """What a candidate may have written, fit to be shown."""
+  return source_lib.printable(" ".join(text[:_MAX_MESSAGE].split()))
+
+
 def _refused(refusal: Refusal) -> Stop:
   status = _STATUS.get(refusal.kind, Status.INTEGRITY_VIOLATION)
-  message = " ".join(refusal.message.split())
-  place = f"line {refusal.line}: " if refusal.line else ""
+  message = _one_line(refusal.message)
+  line = refusal.line
+  if line is not None and not 0 < line <= MAX_SOURCE_BYTES:
+    line = None
+  place = f"line {line}: " if line else ""
   return Stop(
     status,
     f"{place}{message}",
-    diagnostics=(Diagnostic("error", message, refusal.line, None),),
+    diagnostics=(Diagnostic("error", message, line, None),),
   )
 
 
@@ -66,7 +76,7 @@ def _ended(answer: Answer, settings: Settings) -> Stop:
       f"the module or its compilation did not end within "
       f"{settings.compile_cpu_s:g} s",
     )
-  last = (answer.log.strip().splitlines() or [""])[-1][:200]
+  last = _one_line((answer.log.strip().splitlines() or [""])[-1])
   if answer.outcome == Outcome.SIGNALLED:
     if answer.code == signal.SIGKILL:
       raise client.ServerError("something killed the compiler; out of memory?")

@@ -3,12 +3,14 @@
 Three classes: allowed; hostile (starting processes, reaching others, changing
 files), which end the process with SIGSYS, so that the judge knows; and all
 others, which fail with EPERM, because a library may ask for something harmless
-that nobody has thought of. Signals may go to the process itself only.
+that nobody has thought of. Of signals there is abort() alone: a process that
+kills itself would look as if the machine had run out of memory.
 """
 
 import ctypes
 import os
 import platform
+import signal
 import struct
 
 # name: (x86_64, aarch64); None where the architecture has no such call.
@@ -33,6 +35,7 @@ _ALLOWED = {
   "statx": (332, 291), "rseq": (334, 293), "faccessat2": (439, 439),
 }  # fmt: skip
 _HOSTILE = {
+  "kill": (62, 129), "tkill": (200, 130),
   "socket": (41, 198), "connect": (42, 203), "bind": (49, 200),
   "socketpair": (53, 199), "clone": (56, 220), "fork": (57, None),
   "vfork": (58, None), "execve": (59, 221), "ptrace": (101, 117),
@@ -46,7 +49,7 @@ _HOSTILE = {
   "clone3": (435, 435), "pidfd_getfd": (438, 438),
 }  # fmt: skip
 _OPEN, _OPENAT = (2, None), (257, 56)  # allowed for reading
-_TO_SELF = ((62, 129), (200, 130), (234, 131))  # kill, tkill, tgkill
+_TGKILL = (234, 131)  # allowed as abort() uses it
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
@@ -80,14 +83,15 @@ def _program(column, architecture, pid):
         _step(_RETURN, _ALLOW),
         _step(_RETURN, _KILL),
       ]
-  for numbers in _TO_SELF:
-    steps += [
-      _step(_EQUAL, numbers[column], 0, 4),
-      _step(_LOAD, _ARGUMENTS_AT),
-      _step(_EQUAL, pid, 0, 1),
-      _step(_RETURN, _ALLOW),
-      _step(_RETURN, _KILL),
-    ]
+  steps += [
+    _step(_EQUAL, _TGKILL[column], 0, 6),
+    _step(_LOAD, _ARGUMENTS_AT),
+    _step(_EQUAL, pid, 0, 3),
+    _step(_LOAD, _ARGUMENTS_AT + 8 * 2),
+    _step(_EQUAL, signal.SIGABRT, 0, 1),
+    _step(_RETURN, _ALLOW),
+    _step(_RETURN, _KILL),
+  ]
   return b"".join([*steps, _step(_RETURN, _EPERM)])
 
 

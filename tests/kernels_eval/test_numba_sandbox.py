@@ -10,7 +10,7 @@ import pytest
 from kernels_eval import landlock, sandbox
 from kernels_eval.cpu import executor, outcome
 from kernels_eval.numba import build, client
-from kernels_eval.numba.messages import Code, Compiled, Kernel
+from kernels_eval.numba.messages import Code, Compiled, Kernel, Refusal
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status
 
@@ -82,6 +82,7 @@ _SYSTEM_CALLS = {
   "socket": "import socket; socket.socket()",
   "kill_server": "import os; os.kill(os.getppid(), 9)",
   "kill_all": "import os; os.kill(-1, 9)",
+  "kill_itself": "import os; os.kill(os.getpid(), 9)",
   "write_file": "open('/tmp/x', 'w')",
   "remove_file": "import os; os.unlink('/tmp/x')",
   "memory_file": "import os; os.memfd_create('x')",
@@ -164,6 +165,21 @@ def test_a_result_has_a_limit(front_end):
   code = "import os\nfor i in range(64): os.write(3, b'x' * 2**20)"
   stop = _stop(front_end, code)
   assert stop.status in (Status.COMPILE_ERROR, Status.INTEGRITY_VIOLATION)
+
+
+def test_a_forged_refusal_is_cut_to_size(front_end):
+  refusal = Refusal("compile", "\x1b[31m\n" + "x" * 10_000, -5)
+  forged = msgspec.msgpack.encode(refusal)
+  stop = _stop(front_end, f"import os; os.write(3, {forged!r}); os._exit(0)")
+  assert stop.status == Status.COMPILE_ERROR
+  assert len(stop.message) < 700 and stop.message.isprintable()
+  assert stop.diagnostics[0].line is None
+
+
+def test_an_abort_is_the_modules(front_end):
+  stop = _stop(front_end, "import os; os.abort()")
+  assert stop.status == Status.COMPILE_ERROR
+  assert "signal 6" in stop.message
 
 
 def test_results_do_not_mix(front_end):
