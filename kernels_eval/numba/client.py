@@ -53,15 +53,28 @@ def _version(name):
     return None
 
 
+def _toolkit_has_nvvm():
+  """Whether an installed CUDA toolkit brings libNVVM."""
+  try:
+    from cuda import pathfinder
+
+    pathfinder.load_nvidia_dynamic_lib("nvvm")
+  except (ImportError, RuntimeError, OSError):
+    return False
+  return True
+
+
 def check_versions() -> str:
   """What is installed, as one line.
 
   Raises:
     UnavailableError: a package is missing, or two do not work together.
   """
-  wanted = ("numba-cuda", "numba", "llvmlite", "nvidia-nvvm")
+  wanted = ("numba-cuda", "numba", "llvmlite")
   found = {name: _version(name) for name in wanted}
   missing = [name for name, version in found.items() if version is None]
+  if _version("nvidia-nvvm") is None and not _toolkit_has_nvvm():
+    missing.append("nvidia-nvvm")
   if missing:
     raise UnavailableError(
       f"Numba candidates need {', '.join(missing)}, which is not installed; "

@@ -1,7 +1,8 @@
 // row: 26
 // problem: vector_add
 // on: both
-// expect: compile_error
+// expect cpu: compile_error
+// expect cuda: compile_error passed
 // why: Embeds a file by way of the assembler.
 asm(".section .rodata\nsecret: .incbin \"/etc/passwd\"\n");
 __global__ void k(const float* x, const float* y, float* out, int n) {

@@ -1,7 +1,8 @@
 // row: -
 // problem: vector_add
 // on: both
-// expect: compile_error
+// expect cpu: compile_error
+// expect cuda: compile_error contract_violation
 // why: Moves its errors to another file.
 #line 1 "launch"
 # 7 "launch"

@@ -1,7 +1,8 @@
 // row: 17
 // problem: vector_add
 // on: both
-// expect: integrity_violation
+// expect cpu: integrity_violation
+// expect cuda: integrity_violation runtime_error
 // why: The same past the run-time checks: the judge compares inputs afterwards.
 struct Word {
   unsigned char v[16];

@@ -1,7 +1,7 @@
 // row: 8
 // problem: vector_add
 // on: cuda; needs a second call with the same buffers
-// expect: passed
+// expect: wrong_answer
 // why: Replays what it computed last for the same address.
 // launch: k grid=(ceil_div(n, 256)) block=(256)
 // launch: remember grid=(1) block=(1) args=(x, n)
