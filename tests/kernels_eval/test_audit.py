@@ -239,7 +239,7 @@ def test_json_and_text_agree(folder):
   [
     (lambda d: d / "nowhere", "is not a folder"),
     (lambda d: (d / "idle.cu").write_text(IDLE) and d, "idle.cu:1: got"),
-    (lambda d: (d / "x.py").write_text("") or d, "x.py: not a file of a"),
+    (lambda d: (d / "x.rs").write_text("") or d, "x.rs: not a file of a"),
     (lambda d: (d / "x.cu").write_bytes(b"// \xff") and d, "not UTF-8"),
     (lambda d: (d / "empty").mkdir() or d / "empty", "holds no candidates"),
   ],

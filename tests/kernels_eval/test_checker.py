@@ -14,8 +14,9 @@ import pytest
 from hypothesis import strategies as st
 
 from kernels_eval import correctness, dtypes, problems
-from kernels_eval import judge as judge_lib
-from kernels_eval.cpu.executor import RunResult
+from kernels_eval import verdict as verdict_lib
+from kernels_eval.cpu.executor import Buffers, RunResult
+from kernels_eval.cpu.outcome import Stop
 from kernels_eval.schema import Mismatch, Status
 
 _NOT_FINITE = (np.nan, np.inf, -np.inf)
@@ -27,7 +28,7 @@ each_problem = pytest.mark.parametrize(
 
 @functools.cache
 def _prepared(name):
-  return judge_lib._Prepared(problems.get(name), seed=0)
+  return verdict_lib.Prepared(problems.get(name), seed=0)
 
 
 def _right_result(prepared):
@@ -42,21 +43,28 @@ def _right_result(prepared):
       }
     )
     inputs.append({t.name: arrays[t.name].copy() for t in problem.inputs})
-  return RunResult(outputs, inputs, 0, "")
+  return Buffers(outputs, inputs)
 
 
-def _verdict(prepared, result):
-  """The judge's verdict on these arrays, as bytes like those of a run."""
+def _verdict(prepared, *passes):
+  """What the judge says of these arrays, as bytes like those of a run: a Stop,
+  or None where all is right."""
   as_bytes = lambda arrays: {
     k: v.reshape(-1).view(np.uint8) for k, v in arrays.items()
   }
   run = RunResult(
-    [as_bytes(o) for o in result.outputs],
-    [as_bytes(i) for i in result.inputs],
+    tuple(
+      Buffers([as_bytes(o) for o in p.outputs], [as_bytes(i) for i in p.inputs])
+      for p in passes
+    ),
     0,
     "",
   )
-  return judge_lib.Judge(None, 0)._verdict(run, prepared)
+  try:
+    verdict_lib.check_result(run, prepared)
+  except Stop as stop:
+    return stop
+  return None
 
 
 def _places(problem, prepared):
@@ -79,9 +87,7 @@ def _wrong_value(dtype, values, index):
 @each_problem
 def test_the_reference_itself_is_right(problem):
   prepared = _prepared(problem.name)
-  verdict = _verdict(prepared, _right_result(prepared))
-  assert verdict["status"] == Status.PASSED
-  assert verdict["num_cases_passed"] == len(prepared.cases)
+  assert _verdict(prepared, _right_result(prepared)) is None
 
 
 @each_problem
@@ -97,14 +103,16 @@ def test_one_wrong_element_of_any_output_of_any_case(problem):
     flat[index] = _wrong_value(dtype, flat, index)
     verdict = _verdict(prepared, result)
     place = (str(prepared.cases[k][0]), tensor.name, index)
-    assert verdict["status"] == Status.WRONG_ANSWER, place
-    assert verdict["case"] == place[0]
-    assert verdict["num_cases_passed"] == k
-    mismatch = verdict["mismatch"]
+    assert verdict is not None and verdict.status == Status.WRONG_ANSWER, place
+    assert verdict.case is prepared.cases[k][0]
+    mismatch = verdict.mismatch
     assert mismatch.output == tensor.name
     assert (mismatch.num_wrong, mismatch.num_elements) == (1, size), place
     shape = tensor.shape_for(prepared.cases[k][0].dims)
     assert mismatch.first_wrong_index == np.unravel_index(index, shape)
+    # The second run of a case counts like the first.
+    again = _verdict(prepared, _right_result(prepared), result)
+    assert again is not None and again.mismatch == mismatch
 
 
 @each_problem
@@ -123,8 +131,8 @@ def test_one_element_that_is_not_finite(problem):
       np.array([value])
     )[0]
     verdict = _verdict(prepared, result)
-    assert verdict["status"] == Status.WRONG_ANSWER
-    assert verdict["mismatch"].num_not_finite == 1
+    assert verdict.status == Status.WRONG_ANSWER
+    assert verdict.mismatch.num_not_finite == 1
 
 
 @each_problem
@@ -138,9 +146,9 @@ def test_one_changed_byte_of_any_input_of_any_case(problem):
       changed = result.inputs[k][tensor.name].reshape(-1).view(np.uint8)
       changed[rng.integers(changed.size)] ^= 1
       verdict = _verdict(prepared, result)
-      assert verdict["status"] == Status.INTEGRITY_VIOLATION
-      assert verdict["num_cases_passed"] == k
-      assert f"`{tensor.name}`" in verdict["message"]
+      assert verdict.status == Status.INTEGRITY_VIOLATION
+      assert verdict.case is prepared.cases[k][0]
+      assert f"`{tensor.name}`" in verdict.message
 
 
 def _compare(got, expected, dtype="float32"):
@@ -247,7 +255,7 @@ def test_inputs_with_fewer_bits_give_no_right_answer(problem):
     answer = problem.expected(case, rounded)
     for t in problem.outputs:
       result.outputs[k][t.name] = dtypes.DTYPES[t.dtype].encode(answer[t.name])
-  assert _verdict(prepared, result)["status"] == Status.WRONG_ANSWER
+  assert _verdict(prepared, result).status == Status.WRONG_ANSWER
 
 
 @hypothesis.given(
