@@ -57,7 +57,6 @@ EXTRAS = {
     "beartype>=0.20",
     "hypothesis>=6.100",
     "pytest>=8.3",
-    _RAY,
     "ruff>=0.15",
     "setuptools>=69",
     *_CUDA13,  # compiling for a GPU is tested without one

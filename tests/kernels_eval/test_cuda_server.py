@@ -64,7 +64,7 @@ def start(tmp_path, monkeypatch):
 
 
 def ask(link, what, wall_s=20.0):
-  launch = jobs.Launch(what, (1, 1, 1), (1, 1, 1), 0, ())
+  launch = jobs.Launch(0, what, (1, 1, 1), (1, 1, 1), 0, ())
   job = jobs.Run(0, (0,), 0, ((launch,),), wall_s)
   return send(link, job)
 

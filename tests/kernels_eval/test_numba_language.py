@@ -452,8 +452,8 @@ _FINDINGS = {  # body: kind, line within the body (1-based), text
     ("divergent_barrier", 3, "waits at the one in line 11"),
   "t = cuda.threadIdx.x\nif t < 9:\n  cuda.shfl_sync(0xffffffff, t, 0)":
     ("divergent_warp", 3, "which has left the kernel"),
-  "a = cuda.local.array(100000, float32)\nout[0] = a[cuda.threadIdx.x]":
-    ("stack_overflow", None, "256 KiB"),
+  "a = cuda.local.array(200000, float32)\nout[0] = a[cuda.threadIdx.x]":
+    ("stack_overflow", None, "512 KiB"),
   "s = cuda.shared.array(20000, float32)\ns[0] = 1":
     ("shared_memory_limit", 1, "80000 bytes with s"),
 }  # fmt: skip

@@ -240,8 +240,8 @@ RACES = {
     """,
   ),
   "memcpy": (
-    4,
-    "shared s[1] before anything",
+    3,
+    "writes shared s[1], which was read by thread 0",
     "grid=(1) block=(2)",
     """
     __shared__ float s[64];

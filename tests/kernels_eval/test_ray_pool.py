@@ -15,7 +15,7 @@ import pytest
 
 from kernels_eval import client, node_agent, ray_pool, worker
 from kernels_eval.cpu import executor
-from kernels_eval.schema import Request, Status
+from kernels_eval.schema import HARNESS_VERSION, Request, Status
 from tests.kernels_eval.machine import kill, processes, read, wait_for
 from tests.kernels_eval.ray_machines import machines
 from tests.kernels_eval.test_processes import (
@@ -71,7 +71,7 @@ def test_an_agent_refuses_a_client_of_another_version():
   agent = node_agent.NodeAgent()
   frame = asyncio.run(agent.start(msgspec.msgpack.encode(setup)))
   reply = msgspec.msgpack.decode(frame, type=node_agent.Reply)
-  assert "has version 1, here it has 0.1" in reply.message
+  assert f"has version {HARNESS_VERSION}, here it has 0.1" in reply.message
   asyncio.run(agent.stop())
 
 
@@ -161,10 +161,12 @@ def test_answers_are_those_of_the_local_pool_and_the_end_leaves_nothing(
     answers = pool.evaluate(requests, seen.append)
     assert _same(answers) == _same(expected)
     assert len(seen) == len(requests)
-    # Equal texts once, too long ones not at all; then all from memory.
+    # Equal texts once, too long ones not at all.
     assert pool.num_evaluated == local.num_evaluated == len(requests) - 2
-    assert pool.evaluate(requests) == answers
-    assert pool.num_evaluated == len(requests) - 2
+    # From memory now, but for timeouts, which may be a loaded machine's.
+    assert _same(pool.evaluate(requests)) == _same(expected)
+    late = sum(a.status == Status.TIMEOUT for a in answers)
+    assert pool.num_evaluated == len(requests) - 2 + late
     assert pool.hello == local.hello
     assert pool.description.startswith("3 judges on 3 machines (Ray ")
     # The seed stands nowhere that others can read.
@@ -274,7 +276,8 @@ def test_machines_of_another_version_are_refused(cluster, monkeypatch):
   monkeypatch.setattr(ray_pool, "HARNESS_VERSION", "0.1")
   with pytest.raises(client.HarnessError) as error:
     _pool(cluster)
-  assert "the harness there has version 1, here it has 0.1" in str(error.value)
+  words = f"the harness there has version {HARNESS_VERSION}, here it has 0.1"
+  assert words in str(error.value)
   assert "\n" not in str(error.value)
 
 
