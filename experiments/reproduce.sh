@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every run of the README's table: three methods, three seeds, one after another.
-# A run that was stopped goes on; a finished one is skipped. About 40 minutes on
+# A run that was stopped goes on; a finished one is skipped. About 30 minutes on
 # two cores. Results go to experiments/results/quickstart.
 set -euo pipefail
 cd "$(dirname "$0")/.."
