@@ -124,22 +124,22 @@ struct ke_element<T[N]> {
   typedef typename ke_element<T>::ke_item ke_item;
 };
 }  // namespace ke_device
-#define KE_SHARED(name, line)                                              \
-  static_assert(__has_trivial_constructor(ke_type_##name),                 \
-                "a __shared__ variable cannot have an initializer");       \
-  static struct {                                                          \
-    alignas(16) char ke_before[64];                                        \
-    ke_type_##name ke_variable;                                            \
-    char ke_after[64];                                                     \
-  } ke_home_##name;                                                        \
-  static ke_type_##name& name = ke_home_##name.ke_variable;                \
-  static ke_shared_record ke_record_##name = {                             \
-      #name,                                                               \
-      sizeof(ke_type_##name),                                              \
-      sizeof(typename ke_device::ke_element<ke_type_##name>::ke_item),     \
-      line,                                                                \
-      (void*)&ke_home_##name.ke_variable,                                  \
-      0,                                                                   \
+#define KE_SHARED(name, line)                                          \
+  static_assert(__has_trivial_constructor(ke_type_##name),             \
+                "a __shared__ variable cannot have an initializer");   \
+  static struct {                                                      \
+    alignas(16) char ke_before[64];                                    \
+    ke_type_##name ke_variable;                                        \
+    char ke_after[64];                                                 \
+  } ke_home_##name;                                                    \
+  static ke_type_##name& name = ke_home_##name.ke_variable;            \
+  static ke_shared_record ke_record_##name = {                         \
+      #name,                                                           \
+      sizeof(ke_type_##name),                                          \
+      sizeof(typename ke_device::ke_element<ke_type_##name>::ke_item), \
+      line,                                                            \
+      (void*)&ke_home_##name.ke_variable,                              \
+      0,                                                               \
       nullptr}
 // `extern __shared__ float s[];` becomes a reference to the runtime's array.
 // The declaration stays under another name: two that differ are an error in

@@ -102,71 +102,71 @@ KE_2(ynf, F, I, F, ynf) KE_2(ldexp, D, D, I, ldexp)
 KE_2(ldexpf, F, F, I, ldexpf) KE_2(powi, D, D, I, pow)
 KE_2(powif, F, F, I, pow) KE_2(scalbn, D, D, I, scalbn)
 KE_2(scalbnf, F, F, I, scalbnf)
-// clang-format on
+    // clang-format on
 
-extern "C" {
-// Second results go to variables of the candidate's frame.
-double __nv_frexp(double x, int* e) { return frexp(x, e); }
-float __nv_frexpf(float x, int* e) { return frexpf(x, e); }
-double __nv_modf(double x, double* whole) { return modf(x, whole); }
-float __nv_modff(float x, float* whole) { return modff(x, whole); }
-double __nv_remquo(double x, double y, int* q) { return remquo(x, y, q); }
-float __nv_remquof(float x, float y, int* q) { return remquof(x, y, q); }
-void __nv_sincos(double x, double* s, double* c) { sincos(x, s, c); }
-void __nv_sincosf(float x, float* s, float* c) { sincosf(x, s, c); }
-void __nv_fast_sincosf(float x, float* s, float* c) { sincosf(x, s, c); }
-void __nv_sincospi(double x, double* s, double* c) { sincospi(x, s, c); }
-void __nv_sincospif(float x, float* s, float* c) { sincospif(x, s, c); }
-float __nv_half2float(short h) {
-  return ke_device::half_to_float((unsigned short)h);
-}
-short __nv_float2half_rn(float x) {
-  return (short)ke_device::float_to_half(x);
-}
-float ke_half_to_float(unsigned short h) {
-  return ke_device::half_to_float(h);
-}
-unsigned short ke_float_to_half(float x) {
-  return ke_device::float_to_half(x);
-}
-
-// Numba hands over a packed struct in place of a list of arguments.
-int ke_vprintf(const char* format, const char* at) {
-  char piece[64];
-  while (*format) {
-    int n = 0;
-    const char* p = format;
-    if (*p != '%') {
-      while (*p && *p != '%' && n < 62) piece[n++] = *p++;
-      piece[n] = 0;
-      printf("%s", piece);
-      format = p;
-      continue;
-    }
-    bool is_long = false;
-    do {
-      piece[n++] = *p;
-      is_long |= *p == 'l';
-    } while (n < 62 && *p++ && *p && !ends_conversion(*p));
-    if (!*p) break;
-    piece[n++] = *p;
-    piece[n] = 0;
-    format = p + 1;
-    if (*p == '%') {
-      printf("%s", "%");
-      continue;
-    }
-    bool is_double = *p == 'f' || *p == 'e' || *p == 'g';
-    size_t size = *p == 's' || *p == 'p' || is_double || is_long ? 8 : 4;
-    at = (const char*)(((size_t)at + size - 1) / size * size);
-    if (is_double)
-      printf(piece, *(const double*)at);
-    else if (size == 8)
-      printf(piece, *(const long long*)at);
-    else
-      printf(piece, *(const int*)at);
-    at += size;
+    extern "C" {
+  // Second results go to variables of the candidate's frame.
+  double __nv_frexp(double x, int* e) { return frexp(x, e); }
+  float __nv_frexpf(float x, int* e) { return frexpf(x, e); }
+  double __nv_modf(double x, double* whole) { return modf(x, whole); }
+  float __nv_modff(float x, float* whole) { return modff(x, whole); }
+  double __nv_remquo(double x, double y, int* q) { return remquo(x, y, q); }
+  float __nv_remquof(float x, float y, int* q) { return remquof(x, y, q); }
+  void __nv_sincos(double x, double* s, double* c) { sincos(x, s, c); }
+  void __nv_sincosf(float x, float* s, float* c) { sincosf(x, s, c); }
+  void __nv_fast_sincosf(float x, float* s, float* c) { sincosf(x, s, c); }
+  void __nv_sincospi(double x, double* s, double* c) { sincospi(x, s, c); }
+  void __nv_sincospif(float x, float* s, float* c) { sincospif(x, s, c); }
+  float __nv_half2float(short h) {
+    return ke_device::half_to_float((unsigned short)h);
   }
-  return 0;
-}
+  short __nv_float2half_rn(float x) {
+    return (short)ke_device::float_to_half(x);
+  }
+  float ke_half_to_float(unsigned short h) {
+    return ke_device::half_to_float(h);
+  }
+  unsigned short ke_float_to_half(float x) {
+    return ke_device::float_to_half(x);
+  }
+
+  // Numba hands over a packed struct in place of a list of arguments.
+  int ke_vprintf(const char* format, const char* at) {
+    char piece[64];
+    while (*format) {
+      int n = 0;
+      const char* p = format;
+      if (*p != '%') {
+        while (*p && *p != '%' && n < 62) piece[n++] = *p++;
+        piece[n] = 0;
+        printf("%s", piece);
+        format = p;
+        continue;
+      }
+      bool is_long = false;
+      do {
+        piece[n++] = *p;
+        is_long |= *p == 'l';
+      } while (n < 62 && *p++ && *p && !ends_conversion(*p));
+      if (!*p) break;
+      piece[n++] = *p;
+      piece[n] = 0;
+      format = p + 1;
+      if (*p == '%') {
+        printf("%s", "%");
+        continue;
+      }
+      bool is_double = *p == 'f' || *p == 'e' || *p == 'g';
+      size_t size = *p == 's' || *p == 'p' || is_double || is_long ? 8 : 4;
+      at = (const char*)(((size_t)at + size - 1) / size * size);
+      if (is_double)
+        printf(piece, *(const double*)at);
+      else if (size == 8)
+        printf(piece, *(const long long*)at);
+      else
+        printf(piece, *(const int*)at);
+      at += size;
+    }
+    return 0;
+  }
 }

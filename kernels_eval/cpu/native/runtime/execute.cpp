@@ -10,7 +10,8 @@ namespace ke {
 
 namespace {
 
-// 48 arguments (launch_plan.py), each of up to 17 words for an array of Numba's.
+// 48 arguments (launch_plan.py), each of up to 17 words for an array of
+// Numba's.
 constexpr unsigned kMaxArguments = 48 * 17;
 
 struct Loaded {
