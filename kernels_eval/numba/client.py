@@ -24,17 +24,19 @@ from kernels_eval.numba.messages import (
 
 _START_S = 60.0
 _GRACE_S = 5.0
+_LIBRARIES = ("numba_cuda", "numba", "llvmlite", "numpy", "msgspec", "cuda")
 _PACKAGE = pathlib.Path(__file__).parents[1]
 _BOOT = """
 import importlib.util, sys
-folder = sys.argv[1]
+folder, libraries = sys.argv[1:3]
+sys.path[:0] = [path for path in libraries.split("\\n") if path]
 spec = importlib.util.spec_from_file_location(
   "kernels_eval", folder + "/__init__.py", submodule_search_locations=[folder])
 module = importlib.util.module_from_spec(spec)
 sys.modules["kernels_eval"] = module
 spec.loader.exec_module(module)
 from kernels_eval.numba import server
-server.main(sys.argv[2:])
+server.main(sys.argv[3:])
 """
 
 
@@ -89,6 +91,22 @@ def check_versions() -> str:
   return f"numba-cuda {found['numba-cuda']}"
 
 
+def _library_folders():
+  """Entries of our search path that hold what the server imports, in order.
+
+  The server starts isolated (`-I`): PYTHONPATH and the like do not reach it,
+  and only the folders that it needs become readable to it.
+  """
+  specs = [importlib.util.find_spec(name) for name in _LIBRARIES]
+  places = {
+    os.path.dirname(os.path.abspath(location))
+    for spec in specs
+    if spec is not None
+    for location in spec.submodule_search_locations or ()
+  }
+  return [p for p in sys.path if p and os.path.abspath(p) in places]
+
+
 def _readable():
   """(what the server needs to start, what its children may read later).
 
@@ -99,6 +117,7 @@ def _readable():
   prefixes |= {sys.prefix, os.path.dirname(os.path.realpath(sys.executable))}
   # Packages may lie elsewhere (a `.pth` file, Debian's dist-packages).
   prefixes |= {p for p in sys.path if p.endswith("-packages")}
+  prefixes |= {os.path.abspath(p) for p in _library_folders()}
   later = {"/dev/null", "/dev/urandom"}
   pending = [pathlib.Path(p) for p in (*prefixes, "/usr", "/lib", "/lib64")]
   while pending:
@@ -139,6 +158,7 @@ class FrontEnd:
         protections,
         [
           *(sys.executable, "-I", "-B", "-c", _BOOT, str(_PACKAGE)),
+          "\n".join(os.path.abspath(p) for p in _library_folders()),
           *(str(theirs.fileno()), output, *later),
         ],
         readable=at_start,
