@@ -280,6 +280,7 @@ def _build(folder, compiler):
       str(NATIVE / "host.cpp"),
       str(NATIVE / "confine.cpp"),
       str(NATIVE / "nvrtc.cpp"),
+      str(NATIVE / "nvjitlink.cpp"),
       f"-L{folder}",
       "-lke_runtime",
       "-ldl",

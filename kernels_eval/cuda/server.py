@@ -24,7 +24,9 @@ import msgspec
 
 from kernels_eval.cuda import jobs
 
-NUM_LAUNCHERS = 2
+# Two would keep a GPU busy; the others stand ready where one is being replaced,
+# which takes a new process and a new context.
+NUM_LAUNCHERS = 4
 MAX_FAILURES = 3  # in a row, of launchers that no candidate has spoilt
 START_S = 60.0
 _REAP_S = 10.0  # a killed process that is still there is stuck in the driver
@@ -284,7 +286,9 @@ class Server:
       busy = [k.job for k in self._launchers if k.job is not None]
       if not ready or any(job.is_timing for job in busy):
         return
-      if self._waiting[0].is_timing and busy:
+      # Neither another kernel nor another context in the making beside it.
+      starting = any(k.hello is None for k in self._launchers)
+      if self._waiting[0].is_timing and (busy or starting):
         return
       ready[0].start(self._waiting.popleft())
 

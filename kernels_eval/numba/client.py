@@ -27,8 +27,10 @@ _GRACE_S = 5.0
 _LIBRARIES = ("numba_cuda", "numba", "llvmlite", "numpy", "msgspec", "cuda")
 _PACKAGE = pathlib.Path(__file__).parents[1]
 _BOOT = """
-import importlib.util, sys
-folder, libraries = sys.argv[1:3]
+import importlib.util, os, sys
+folder, libraries, cuda_home = sys.argv[1:4]
+if cuda_home:
+  os.environ["CUDA_HOME"] = cuda_home
 sys.path[:0] = [path for path in libraries.split("\\n") if path]
 spec = importlib.util.spec_from_file_location(
   "kernels_eval", folder + "/__init__.py", submodule_search_locations=[folder])
@@ -36,7 +38,7 @@ module = importlib.util.module_from_spec(spec)
 sys.modules["kernels_eval"] = module
 spec.loader.exec_module(module)
 from kernels_eval.numba import server
-server.main(sys.argv[3:])
+server.main(sys.argv[4:])
 """
 
 
@@ -55,15 +57,22 @@ def _version(name):
     return None
 
 
-def _toolkit_has_nvvm():
-  """Whether an installed CUDA toolkit brings libNVVM."""
+def _toolkit():
+  """The folder of an installed CUDA toolkit that brings libNVVM and libdevice,
+  or None. The wheel of libNVVM, where there is one, goes first."""
+  if _version("nvidia-nvvm") is not None:
+    return None
   try:
     from cuda import pathfinder
 
-    pathfinder.load_nvidia_dynamic_lib("nvvm")
+    library = pathfinder.load_nvidia_dynamic_lib("nvvm").abs_path
   except (ImportError, RuntimeError, OSError):
-    return False
-  return True
+    return None
+  # In TOOLKIT/nvvm/lib64 or TOOLKIT/lib; libdevice in TOOLKIT/nvvm/libdevice.
+  for folder in pathlib.Path(library).resolve().parents[1:3]:
+    if any(folder.glob("nvvm/libdevice/*.bc")):
+      return folder
+  return None
 
 
 def check_versions() -> str:
@@ -75,7 +84,7 @@ def check_versions() -> str:
   wanted = ("numba-cuda", "numba", "llvmlite")
   found = {name: _version(name) for name in wanted}
   missing = [name for name, version in found.items() if version is None]
-  if _version("nvidia-nvvm") is None and not _toolkit_has_nvvm():
+  if _version("nvidia-nvvm") is None and _toolkit() is None:
     missing.append("nvidia-nvvm")
   if missing:
     raise UnavailableError(
@@ -151,6 +160,9 @@ class FrontEnd:
     """
     self.versions = check_versions()
     at_start, later = _readable()
+    toolkit = _toolkit()
+    if toolkit is not None:
+      at_start, later = [*at_start, str(toolkit)], [*later, str(toolkit)]
     ours, theirs = socket.socketpair()
     self._socket = ours
     try:
@@ -159,6 +171,7 @@ class FrontEnd:
         [
           *(sys.executable, "-I", "-B", "-c", _BOOT, str(_PACKAGE)),
           "\n".join(os.path.abspath(p) for p in _library_folders()),
+          "" if toolkit is None else str(toolkit),
           *(str(theirs.fileno()), output, *later),
         ],
         readable=at_start,

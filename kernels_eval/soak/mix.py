@@ -36,8 +36,9 @@ SHARES = {  # of all candidates; what hangs costs a second each
   "slow": 0.02,
   "hanging": 0.02,
 }
-# A GPU waits ten seconds for what hangs, and nobody else gets it meanwhile.
-CUDA_SHARES = SHARES | {"hanging": 0.001, "malicious": 0.03}
+# What hangs or crashes costs a GPU's launcher its context: a second or two of
+# the one resource that all judges share.
+CUDA_SHARES = SHARES | {"hanging": 0.005, "crashing": 0.05, "malicious": 0.05}
 _VERDICTS = frozenset(Status) - {Status.INFRASTRUCTURE_ERROR}
 _PASSED = frozenset({Status.PASSED})
 

@@ -1,5 +1,5 @@
-"""Comparing the executors: reasons for differences. (The comparison itself needs
-a GPU: `python -m kernels_eval agreement`.)"""
+"""Comparing the executors: reasons for differences. (The comparison itself
+needs a GPU: `python -m kernels_eval agreement`.)"""
 
 import msgspec
 

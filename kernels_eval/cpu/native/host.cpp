@@ -175,6 +175,7 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
     syscall(SYS_close_range, first_unused, ~0u, 0u);
     if (job.kind == kCommand) child_command(job, strings);
     if (job.kind == kCompile) child_compile(job, strings);
+    if (job.kind == kAssemble) child_assemble(job, strings);
     child_run(job, strings);
   }
   setpgid(child, child);
@@ -283,17 +284,18 @@ int serve_all() {
 
 }  // namespace ke
 
-// Usage: ke_host SOCKET [--nvrtc=LIBRARY] [--first]
+// Usage: ke_host SOCKET [--nvrtc=LIBRARY] [--nvjitlink=LIBRARY] [--first]
 //
 // --first: become the first process of the PID namespace that the caller has
 // unshared (the caller itself stays outside of it).
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   ke::kSocket = atoi(argv[1]);
-  const char* nvrtc = nullptr;
+  const char *nvrtc = nullptr, *nvjitlink = nullptr;
   bool first = false;
   for (int i = 2; i < argc; i++) {
     if (strncmp(argv[i], "--nvrtc=", 8) == 0) nvrtc = argv[i] + 8;
+    if (strncmp(argv[i], "--nvjitlink=", 12) == 0) nvjitlink = argv[i] + 12;
     if (strcmp(argv[i], "--first") == 0) first = true;
   }
   if (first) {
@@ -310,5 +312,6 @@ int main(int argc, char** argv) {
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (nvrtc && !ke::load_nvrtc(nvrtc)) return 1;
+  if (nvjitlink && !ke::load_nvjitlink(nvjitlink)) return 1;
   return ke::serve_all();
 }
