@@ -275,6 +275,13 @@ def _build(folder, compiler):
   )
   _run(
     [
+      *(compiler, *_NATIVE_FLAGS, "-fPIC", "-shared"),
+      *(str(NATIVE / "no_driver.cpp"), "-Wl,-soname,libcuda.so.1"),
+      *("-o", str(folder / "libke_no_driver.so")),
+    ]
+  )
+  _run(
+    [
       compiler,
       *_NATIVE_FLAGS,
       str(NATIVE / "host.cpp"),

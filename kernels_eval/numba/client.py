@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -59,18 +60,21 @@ def _version(name):
 
 def _toolkit():
   """The folder of an installed CUDA toolkit that brings libNVVM and libdevice,
-  or None. The wheel of libNVVM, where there is one, goes first."""
+  or None. The wheel of libNVVM, where there is one, goes first. (Looked for
+  without loading it: libNVVM starts to use the GPU.)"""
   if _version("nvidia-nvvm") is not None:
     return None
-  try:
-    from cuda import pathfinder
-
-    library = pathfinder.load_nvidia_dynamic_lib("nvvm").abs_path
-  except (ImportError, RuntimeError, OSError):
-    return None
-  # In TOOLKIT/nvvm/lib64 or TOOLKIT/lib; libdevice in TOOLKIT/nvvm/libdevice.
-  for folder in pathlib.Path(library).resolve().parents[1:3]:
-    if any(folder.glob("nvvm/libdevice/*.bc")):
+  nvcc = shutil.which("nvcc")
+  candidates = [
+    *(os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")),
+    nvcc and str(pathlib.Path(nvcc).resolve().parents[1]),
+    *("/usr/local/cuda", "/opt/cuda"),
+  ]
+  for path in filter(None, candidates):
+    folder = pathlib.Path(path).resolve()
+    libraries = [*folder.glob("nvvm/lib*/libnvvm.so*")]
+    libraries += folder.glob("lib*/libnvvm.so*")
+    if libraries and any(folder.glob("nvvm/libdevice/*.bc")):
       return folder
   return None
 

@@ -38,7 +38,14 @@ SHARES = {  # of all candidates; what hangs costs a second each
 }
 # What hangs or crashes costs a GPU's launcher its context: a second or two of
 # the one resource that all judges share.
-CUDA_SHARES = SHARES | {"hanging": 0.005, "crashing": 0.05, "malicious": 0.05}
+CUDA_SHARES = SHARES | {
+  "crashing": 0.03,
+  "malicious": 0.04,
+  "memory": 0.02,
+  "flooding": 0.02,
+  "slow": 0.01,
+  "hanging": 0.003,
+}
 _VERDICTS = frozenset(Status) - {Status.INFRASTRUCTURE_ERROR}
 _PASSED = frozenset({Status.PASSED})
 
