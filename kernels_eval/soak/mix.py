@@ -97,7 +97,11 @@ def slow(num_steps: int) -> str:
     + f"""
   if (n == 33 && threadIdx.x + blockIdx.x == 0) {{
     unsigned s = 1;
-    for (long long j = 0; j < {num_steps}LL; j++) s = s * 1664525u + 1u;
+    for (long long j = 0; j < {num_steps}LL; j++) {{
+      s ^= s << 13;  // steps that no compiler puts together
+      s ^= s >> 17;
+      s ^= s << 5;
+    }}
     if (s == 7u) printf("7");
   }}"""
     + text[opening:]

@@ -1,6 +1,6 @@
 // Stands in for the CUDA driver (it has its name, libcuda.so.1) in the process
-// that compiles. nvJitLink asks for the driver's version through cuInit, which
-// would begin to use the GPU, or crash where the sandbox hides it.
+// that compiles. NVRTC loads the driver, nvJitLink calls its cuInit, which
+// would begin to use the GPU, and crashes where the sandbox hides it.
 extern "C" int cuInit(unsigned) {
   return 100;  // CUDA_ERROR_NO_DEVICE
 }

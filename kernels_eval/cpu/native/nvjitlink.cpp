@@ -62,11 +62,6 @@ int assemble(Handle* handle, const char* ptx, size_t size, int num_options,
 }  // namespace
 
 bool load_nvjitlink(const char* path) {
-  // Before it looks for the driver by that library's name.
-  if (!dlopen("libke_no_driver.so", RTLD_NOW | RTLD_LOCAL)) {
-    fprintf(stderr, "%s\n", dlerror());
-    return false;
-  }
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     fprintf(stderr, "%s\n", dlerror());
