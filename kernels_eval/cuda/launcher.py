@@ -100,6 +100,7 @@ class Launcher:
       * read("MEMORY_CLOCK_RATE")
       * read("GLOBAL_MEMORY_BUS_WIDTH")
       / 8,
+      memory_bytes=call(cuda.cuDeviceTotalMem, self._device),
     )
 
   def _load_helpers(self, path):

@@ -25,9 +25,11 @@ import msgspec
 
 from kernels_eval.cuda import jobs, nursery
 
-# Two would keep a GPU busy; the others stand ready where one is being replaced,
-# which takes a new process and a new context.
-NUM_LAUNCHERS = 4
+# Two launchers keep a GPU busy. The others stand ready where one is being
+# replaced, or waits for the GPU to say that its kernel has failed: a second each.
+# A launcher takes a gigabyte of the device.
+MIN_LAUNCHERS, MAX_LAUNCHERS = 2, 8
+BYTES_PER_LAUNCHER = 16 * 2**30  # of the device's memory
 MAX_FAILURES = 3  # in a row, of launchers that no candidate has spoilt
 START_S = 60.0
 _REAP_S = 10.0  # a killed process that is still there is stuck in the driver
@@ -201,8 +203,17 @@ class Server:
         kept.append(job)
     self._waiting = kept
 
+  @property
+  def _num_launchers(self):
+    if self._hello is None:
+      return MIN_LAUNCHERS
+    affordable = self._hello.memory_bytes // BYTES_PER_LAUNCHER
+    return min(max(MIN_LAUNCHERS, affordable), MAX_LAUNCHERS)
+
   def _fill_up(self):
-    while len(self._launchers) < NUM_LAUNCHERS and not self.is_quarantined:
+    while (
+      len(self._launchers) < self._num_launchers and not self.is_quarantined
+    ):
       launcher = _Launcher(self._spawn)
       self._launchers.append(launcher)
       self._selector.register(
@@ -231,6 +242,7 @@ class Server:
     launcher.hello = self._hello = hello
     launcher.deadline = float("inf")
     self._greet()
+    self._fill_up()
 
   def _finished(self, launcher, message):
     report = msgspec.msgpack.decode(message, type=jobs.Report)

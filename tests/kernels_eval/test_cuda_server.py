@@ -201,7 +201,7 @@ def test_a_timing_job_runs_alone(start):
 
 def test_a_judge_that_hangs_up_takes_its_waiting_job_along(start):
   lab = start()
-  busy = [lab.connect() for _ in range(server.NUM_LAUNCHERS)]
+  busy = [lab.connect() for _ in range(server.MIN_LAUNCHERS)]
   tasks = [threading.Thread(target=ask, args=(b, "sleep")) for b in busy]
   for task in tasks:
     task.start()

@@ -37,7 +37,7 @@ def executor(tmp_path_factory):
   def greet():
     import msgspec
 
-    hello = jobs.Hello("stand-in", (9, 0), "13.0", 232448, 132, 4.8e12)
+    hello = jobs.Hello("stand-in", (9, 0), "13.0", 232448, 132, 4.8e12, 2**37)
     link, _ = listener.accept()
     link.send(msgspec.msgpack.encode(hello))
     link.recv(1)
