@@ -28,7 +28,7 @@ from kernels_eval.cuda import jobs, nursery
 # Two launchers keep a GPU busy. The others stand ready where one is being
 # replaced, or waits a second for the GPU to say that its kernel has failed. A
 # launcher takes a gigabyte of the device.
-MIN_LAUNCHERS, MAX_LAUNCHERS = 2, 8
+MIN_LAUNCHERS, MAX_LAUNCHERS = 2, 4
 BYTES_PER_LAUNCHER = 16 * 2**30  # of the device's memory
 MAX_FAILURES = 3  # in a row, of launchers that no candidate has spoilt
 START_S = 60.0
