@@ -21,6 +21,7 @@ from kernels_eval import addresses, batches, problems, temporary, verdict_cache
 from kernels_eval import worker as worker_lib
 from kernels_eval.cpu.executor import Settings
 from kernels_eval.cuda import presence, server_process
+from kernels_eval.executors import AUTO, CPU, CUDA, EXECUTORS
 from kernels_eval.judge import Hello
 from kernels_eval.problems import composer
 from kernels_eval.schema import (
@@ -35,8 +36,6 @@ _GRACE_S = 15.0
 QUEUE_S = 600.0
 _MAX_FAILED_STARTS = 3
 DEFAULT_SETTINGS = Settings()
-EXECUTORS = ("auto", "cpu", "cuda")
-CUDA_EXECUTOR = "cuda"
 
 
 class HarnessError(Exception):
@@ -105,7 +104,7 @@ class Pool(batches.Judges):
     num_workers: int | None = None,
     seed: int = 0,
     settings: Settings = DEFAULT_SETTINGS,
-    executor: str = "auto",
+    executor: str = AUTO,
     with_timing: bool = False,
     device: int = 0,
     cache: verdict_cache.Cache | None = None,
@@ -135,7 +134,7 @@ class Pool(batches.Judges):
         f"no executor `{executor}`; there are {', '.join(EXECUTORS)}"
       )
     obstacle = presence.obstacle()
-    if executor == "cuda" and obstacle is not None:
+    if executor == CUDA and obstacle is not None:
       raise HarnessError(obstacle)
     temporary.remove_stale()
     self._seed = seed
@@ -151,7 +150,7 @@ class Pool(batches.Judges):
     atexit.register(self.close)
     count = num_workers or len(os.sched_getaffinity(0))
     try:
-      if executor != "cpu" and obstacle is None:
+      if executor != CPU and obstacle is None:
         self._start_server(device, with_timing)
       # The first judge builds what is missing; the others find it built.
       self._workers.append(self._spawn())
@@ -164,7 +163,7 @@ class Pool(batches.Judges):
 
   def _start_server(self, device, with_timing):
     self._server = server_process.ServerProcess(self._root, device)
-    self.executor_name = CUDA_EXECUTOR
+    self.executor_name = CUDA
     self._executor_arguments = ["--server", str(self._server.socket)]
     if with_timing:
       self._executor_arguments.append("--timing")
