@@ -34,6 +34,7 @@ from kernels_eval import (
   verdict_cache,
   verdict_store,
 )
+from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.numba import signature
 from kernels_eval.schema import Request
 from kernels_eval.soak import mix, summary
@@ -122,7 +123,9 @@ def _check(arguments):
           num_workers=1,
           seed=arguments.seed,
           executor=arguments.executor,
-          with_timing=True,
+          cuda_settings=CudaSettings(
+            with_timing=True, with_jax=not arguments.no_jax
+          ),
           cache=cache,
         )
       )
@@ -339,6 +342,11 @@ def _parser():
   )
   check.add_argument(
     "--no-cache", action="store_true", help="judge again what was judged before"
+  )
+  check.add_argument(
+    "--no-jax",
+    action="store_true",
+    help="no JAX baseline, which takes some seconds (GPU)",
   )
   check.add_argument("--seed", type=int, default=0, help="of the test inputs")
   _add_executor(check)

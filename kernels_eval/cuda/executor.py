@@ -246,6 +246,10 @@ class CudaExecutor:
     finally:
       os.close(descriptor)
 
+  def alone(self) -> contextlib.AbstractContextManager[None]:
+    """The GPU for this judge alone; see `connection.py`."""
+    return self._connection.alone()
+
   def ask(self, job: jobs.Timing, descriptor: int) -> jobs.Report:
     """Has a timing job done; see `jobs.py`.
 
