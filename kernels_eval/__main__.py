@@ -114,7 +114,9 @@ def _check(arguments):
           seed=arguments.seed,
           executor=arguments.executor,
           cuda_settings=CudaSettings(
-            with_timing=True, with_jax=not arguments.no_jax
+            with_timing=True,
+            with_jax=not arguments.no_jax,
+            with_sanitizer=arguments.sanitizer,
           ),
           cache=cache,
         )

@@ -91,6 +91,11 @@ def make_parser() -> argparse.ArgumentParser:
     action="store_true",
     help="no JAX baseline, which takes some seconds (GPU)",
   )
+  check.add_argument(
+    "--sanitizer",
+    action="store_true",
+    help="explain a failure by compute-sanitizer's memcheck or racecheck (GPU)",
+  )
   check.add_argument("--seed", type=int, default=0, help="of the test inputs")
   _add_executor(check)
   benchmark = commands.add_parser("bench", help="kernels per second")

@@ -249,7 +249,14 @@ def make_cuda(
   from kernels_eval.cuda import diagnosis as diagnosis_lib
   from kernels_eval.cuda import executor as cuda_executor
   from kernels_eval.cuda import jax_reference, timing, toolkit
+  from kernels_eval.cuda import sanitizer as sanitizer_lib
 
+  tool = sanitizer_lib.find() if cuda_settings.with_sanitizer else None
+  if cuda_settings.with_sanitizer and tool is None:
+    raise toolchain.ToolchainError(
+      "compute-sanitizer is asked for and not installed: put the toolkit's on "
+      "PATH, or pip install nvidia-cuda-sanitizer-api"
+    )
   tools = toolchain.prepare()
   protections = sandbox.probe()
   try:
@@ -274,10 +281,19 @@ def make_cuda(
       cuda_settings.jax_wall_s,
       executor.alone,
     )
+  sanitizer = None
+  if cuda_settings.with_sanitizer:
+    sanitizer = sanitizer_lib.Sanitizer(
+      tool,
+      executor,
+      seed,
+      cuda_settings.device,
+      cuda_settings.sanitizer_wall_s,
+    )
   if cuda_settings.with_timing:
     timer = timing.Timer(executor, seed, cuda_settings.timing_wall_s, jax)
   diagnosis = diagnosis_lib.Diagnosis(
-    executor_lib.Executor(tools, protections, root, settings), seed
+    executor_lib.Executor(tools, protections, root, settings), seed, sanitizer
   )
 
   def close():
