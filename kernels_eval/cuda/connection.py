@@ -52,6 +52,7 @@ class Connection:
     try:
       message = self._socket.recv(jobs.MAX_MESSAGE_BYTES)
     except OSError as error:
+      self.close()  # an answer that comes late must not pass for another's
       raise HostError(
         f"the server of the GPU does not answer: {error}"
       ) from None
@@ -78,18 +79,18 @@ class Connection:
     try:
       yield
     finally:
-      self._send(jobs.Release(), [])
+      self._send(jobs.Release(), [], _QUEUE_S)
 
-  def _send(self, job, descriptors):
+  def _send(self, job, descriptors, timeout_s):
     message = msgspec.msgpack.encode(job)
     try:
+      self._socket.settimeout(timeout_s)  # of the answer, too
       socket.send_fds(self._socket, [message], descriptors)
     except OSError as error:
       raise HostError(f"the server of the GPU has ended: {error}") from None
 
   def _report(self, job, descriptors, timeout_s):
-    self._socket.settimeout(timeout_s)
-    self._send(job, descriptors)
+    self._send(job, descriptors, timeout_s)
     report = self._receive(jobs.Report)
     if report.outcome == jobs.Outcome.MACHINE_FAILED:
       raise HostError(report.message)

@@ -128,8 +128,8 @@ def command(
     *(path, "--tool", tool, "--log-file", str(log)),
     *("--target-processes", "application-only", "--show-backtrace", "device"),
     *("--kernel-name-exclude", "kernel_substring=ke_scrub"),
-    *(sys.executable, "-P", "-m", "kernels_eval.cuda.launcher"),
-    *("--socket", str(descriptor), "--device", str(device)),
+    *(sys.executable, "-P", "-m", "kernels_eval.cuda.sanitized_launcher"),
+    *(str(descriptor), str(device), str(log.with_name("helpers"))),
   ]
 
 

@@ -227,6 +227,18 @@ def test_a_judge_alone_with_the_gpu_holds_up_the_others(start):
     link.close()
 
 
+def test_a_late_answer_is_nobody_else_s(start, monkeypatch):
+  lab = start()
+  holder, waiting = lab.connect(), lab.connect()
+  monkeypatch.setattr(connection, "_QUEUE_S", 0.1)
+  with holder.alone(), pytest.raises(HostError, match="does not answer"):
+    with waiting.alone():
+      pass
+  with pytest.raises(HostError, match="has ended"):
+    ask(waiting, "well")
+  holder.close()
+
+
 def test_a_judge_that_hangs_up_takes_its_waiting_job_along(start):
   lab = start()
   busy = [lab.connect() for _ in range(server.MIN_LAUNCHERS)]

@@ -1,9 +1,20 @@
 """compute-sanitizer's texts to findings. They are of our own making, after the
 formats that its manual shows; the tool itself needs a GPU."""
 
+import pathlib
+import sys
+
 import pytest
 
-from kernels_eval.cuda import sanitizer_log
+from kernels_eval import candidate, problems, sandbox
+from kernels_eval.cpu import toolchain
+from kernels_eval.cpu.outcome import Stop
+from kernels_eval.cpu.settings import Settings
+from kernels_eval.cuda import diagnosis as diagnosis_lib
+from kernels_eval.cuda import sanitizer, sanitizer_log, toolkit
+from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.schema import Mismatch, Status
+from tests.kernels_eval.test_cuda_server import ROOT, Lab
 
 # A device function, inlined or called; the frame above it is the kernel's.
 _OUT_OF_BOUNDS = """\
@@ -104,3 +115,109 @@ def test_a_hazard_names_both_threads():
 )
 def test_nothing_found(log):
   assert sanitizer_log.read(log) is None
+
+
+_FAKE = """\
+#!{python}
+import os, pathlib, socket, sys
+import msgspec
+from kernels_eval.cuda import jobs
+tool, log = (sys.argv[sys.argv.index(o) + 1] for o in ("--tool", "--log-file"))
+link = socket.socket(fileno=int(sys.argv[sys.argv.index("-m") + 2]))
+if {dies}:
+  sys.exit(1)
+hello = jobs.Hello("stand-in", (9, 0), "0", 1, 1, 1.0)
+link.send(msgspec.msgpack.encode(hello))
+message, (mapping,), _, _ = socket.recv_fds(link, jobs.MAX_MESSAGE_BYTES, 1)
+job = msgspec.msgpack.decode(message, type=jobs.Run)
+program = os.pread(mapping, job.program_bytes, 0)
+text = "with lines" if b".debug_line" in program else "without lines"
+report = jobs.Report(jobs.Outcome.KERNEL_FAILED, text)
+link.send(msgspec.msgpack.encode(report))
+link.recv(1)  # until the judge hangs up
+source = pathlib.Path(sys.argv[0]).with_name(tool + "-" + text)
+pathlib.Path(log).write_text(source.read_text())
+"""
+
+
+@pytest.fixture
+def diagnosis(tmp_path, monkeypatch, lab):
+  """The real judge's side and server; tool and launchers are stand-ins."""
+  pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+  from kernels_eval.cuda import executor as executor_lib
+
+  monkeypatch.setenv("PYTHONPATH", str(ROOT))
+  tool = tmp_path / "compute-sanitizer"
+  tool.write_text(_FAKE.format(python=sys.executable, dies="False"))
+  tool.chmod(0o755)
+  (tmp_path / "memcheck-with lines").write_text(_OUT_OF_BOUNDS)
+  (tmp_path / "racecheck-with lines").write_text(_RACE)
+  gpu = Lab(tmp_path)
+  executor = executor_lib.CudaExecutor(
+    toolchain.prepare(),
+    toolkit.find(),
+    sandbox.probe(),
+    tmp_path,
+    gpu.socket,
+    Settings(),
+    CudaSettings(),
+  )
+  asked = sanitizer.Sanitizer(str(tool), executor, 0, 0, 20.0)
+  yield diagnosis_lib.Diagnosis(lab.executor, 0, asked)
+  executor.close()
+  gpu.close()
+
+
+PROBLEM = problems.get("relu")
+
+
+def _refine(diagnosis, status, text=PROBLEM.canonical, **facts):
+  stop = Stop(status, "it failed", case=PROBLEM.cases[1], **facts)
+  parsed = candidate.parse(text, PROBLEM)
+  return diagnosis.refine(stop, parsed, PROBLEM), stop
+
+
+def test_a_stopped_kernel_gets_the_line_that_the_cpu_does_not_find(diagnosis):
+  refined, _ = _refine(diagnosis, Status.RUNTIME_ERROR)
+  assert refined.status == Status.RUNTIME_ERROR
+  assert refined.finding.line == 7
+  assert "line 7: invalid __global__ read" in refined.message
+  assert "compute-sanitizer memcheck" in refined.message
+  assert "on the GPU: it failed" in refined.message
+
+
+def test_a_wrong_answer_may_be_a_race(diagnosis):
+  mismatch = Mismatch("out", (1,), (0,), 1.0, 2.0, 1, 1, 1.0, 1.0, 0, 0)
+  refined, _ = _refine(diagnosis, Status.WRONG_ANSWER, mismatch=mismatch)
+  assert refined.status == Status.WRONG_ANSWER
+  assert refined.finding.kind == "data_race"
+  assert refined.mismatch == mismatch
+
+
+def test_what_the_cpu_finds_comes_first(diagnosis):
+  text = PROBLEM.canonical.replace("i < n", "i <= n")
+  assert text != PROBLEM.canonical
+  refined, _ = _refine(diagnosis, Status.RUNTIME_ERROR, text)
+  assert "found on the CPU" in refined.message
+
+
+def test_other_failures_are_not_asked_about(diagnosis):
+  refined, stop = _refine(diagnosis, Status.TIMEOUT)
+  assert refined is stop
+
+
+def test_a_tool_that_does_not_work_changes_nothing(diagnosis, tmp_path):
+  (tmp_path / "compute-sanitizer").write_text(
+    _FAKE.format(python=sys.executable, dies="True")
+  )
+  refined, stop = _refine(diagnosis, Status.WRONG_ANSWER)
+  assert refined is stop
+
+
+def test_the_tool_gets_options_first():
+  words = sanitizer.command("tool", "memcheck", pathlib.Path("/f/log"), 7, 1)
+  assert words[:5] == ["tool", "--tool", "memcheck", "--log-file", "/f/log"]
+  assert words[-4:] == [
+    "kernels_eval.cuda.sanitized_launcher",
+    *("7", "1", "/f/helpers"),
+  ]
