@@ -122,12 +122,12 @@ _FAKE = """\
 import os, pathlib, socket, sys
 import msgspec
 from kernels_eval.cuda import jobs
+from tests.kernels_eval.fake_launcher import HELLO
 tool, log = (sys.argv[sys.argv.index(o) + 1] for o in ("--tool", "--log-file"))
 link = socket.socket(fileno=int(sys.argv[sys.argv.index("-m") + 2]))
 if {dies}:
   sys.exit(1)
-hello = jobs.Hello("stand-in", (9, 0), "0", 1, 1, 1.0)
-link.send(msgspec.msgpack.encode(hello))
+link.send(msgspec.msgpack.encode(HELLO))
 message, (mapping,), _, _ = socket.recv_fds(link, jobs.MAX_MESSAGE_BYTES, 1)
 job = msgspec.msgpack.decode(message, type=jobs.Run)
 program = os.pread(mapping, job.program_bytes, 0)
