@@ -25,6 +25,7 @@ from kernels_eval import frames, problems, sandbox, verdict
 from kernels_eval.cpu import executor as executor_lib
 from kernels_eval.cpu import host as host_lib
 from kernels_eval.cpu import toolchain
+from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.schema import (
   HARNESS_VERSION,
   Diagnostic,
@@ -241,21 +242,27 @@ def make_cuda(
   seed: int,
   settings: executor_lib.Settings,
   server: pathlib.Path,
-  with_timing: bool,
+  cuda_settings: CudaSettings,
 ) -> tuple[Judge, Hello, Callable[[], None]]:
-  """As `make`, on the GPU whose server listens at `server`."""
+  """As `make`, on the GPU whose server listens at `server`, in the folder of
+  the pool."""
   from kernels_eval.cuda import diagnosis as diagnosis_lib
   from kernels_eval.cuda import executor as cuda_executor
-  from kernels_eval.cuda import timing, toolkit
-  from kernels_eval.cuda.settings import CudaSettings
+  from kernels_eval.cuda import jax_reference, timing, toolkit
+  from kernels_eval.cuda import sanitizer as sanitizer_lib
 
+  tool = sanitizer_lib.find() if cuda_settings.with_sanitizer else None
+  if cuda_settings.with_sanitizer and tool is None:
+    raise toolchain.ToolchainError(
+      "compute-sanitizer is asked for and not installed: put the toolkit's on "
+      "PATH, or pip install nvidia-cuda-sanitizer-api"
+    )
   tools = toolchain.prepare()
   protections = sandbox.probe()
   try:
     kit = toolkit.find()
   except toolkit.ToolkitError as error:
     raise toolchain.ToolchainError(str(error)) from None
-  cuda_settings = CudaSettings()
   executor = cuda_executor.CudaExecutor(
     tools, kit, protections, root, server, settings, cuda_settings
   )
@@ -264,13 +271,29 @@ def make_cuda(
     cuda_executor.NAME,
     f"NVRTC {kit.version}, {device.device}, driver {device.driver_version}",
     protections.describe(),
-    with_timing,
+    cuda_settings.with_timing,
   )
-  timer = None
-  if with_timing:
-    timer = timing.Timer(executor, seed, cuda_settings.timing_wall_s)
+  timer = jax = None
+  if cuda_settings.with_jax:
+    jax = jax_reference.JaxReference(
+      server.parent,
+      cuda_settings.device,
+      cuda_settings.jax_wall_s,
+      executor.alone,
+    )
+  sanitizer = None
+  if cuda_settings.with_sanitizer:
+    sanitizer = sanitizer_lib.Sanitizer(
+      tool,
+      executor,
+      seed,
+      cuda_settings.device,
+      cuda_settings.sanitizer_wall_s,
+    )
+  if cuda_settings.with_timing:
+    timer = timing.Timer(executor, seed, cuda_settings.timing_wall_s, jax)
   diagnosis = diagnosis_lib.Diagnosis(
-    executor_lib.Executor(tools, protections, root, settings), seed
+    executor_lib.Executor(tools, protections, root, settings), seed, sanitizer
   )
 
   def close():
@@ -300,7 +323,7 @@ def main(argv: list[str]) -> int:
   parser.add_argument(
     "--server", type=pathlib.Path, help="socket of a GPU's server"
   )
-  parser.add_argument("--timing", action="store_true")
+  parser.add_argument("--cuda-settings", default="{}")
   arguments = parser.parse_args(argv)
   # Nothing that a library prints may get between the frames.
   answers = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -311,12 +334,15 @@ def main(argv: list[str]) -> int:
   settings = msgspec.convert(
     msgspec.json.decode(arguments.settings), executor_lib.Settings
   )
+  cuda_settings = msgspec.json.decode(
+    arguments.cuda_settings, type=CudaSettings
+  )
   try:
     if arguments.server is None:
       judge, hello, close = make(arguments.root, seed, settings)
     else:
       judge, hello, close = make_cuda(
-        arguments.root, seed, settings, arguments.server, arguments.timing
+        arguments.root, seed, settings, arguments.server, cuda_settings
       )
   except (toolchain.ToolchainError, host_lib.HostError, OSError) as error:
     frames.write(answers, msgspec.msgpack.encode(str(error)))

@@ -54,6 +54,7 @@ def compile_cuda(
   folder: pathlib.Path,
   settings: Settings,
   cuda_settings: CudaSettings,
+  options: Sequence[str] = (),
 ) -> Artefact:
   """CUDA C++ through NVRTC.
 
@@ -67,6 +68,7 @@ def compile_cuda(
     folder: an empty one, for this job.
     settings: limits of the evaluation.
     cuda_settings: likewise.
+    options: further ones of NVRTC.
 
   Raises:
     Stop: with the compiler's messages.
@@ -83,6 +85,7 @@ def compile_cuda(
       "--std=c++17",
       "--disable-warnings",
       *(f"--include-path={path}" for path in kit.include),
+      *options,
     ],
     [translate.name_expression(k) for k in launches],
     _limits(settings, cuda_settings),

@@ -2,8 +2,8 @@
 
 A GPU executor starts a `client.FrontEnd` with output "ptx" and calls
 `compile_kernels`; the PTX of each kernel is complete (libdevice and half
-precision are in it), its entry is `Code.symbol`, and its parameters are packed
-by `signature.pack`.
+precision are in it), its entry is `Code.symbol`, and an array among its
+parameters is `signature.array_words`.
 """
 
 import signal

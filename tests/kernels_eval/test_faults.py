@@ -34,7 +34,7 @@ checks that every row has its place and that every place exists.
 22 test_compile_faults test_rows_22_and_23_a_text_is_judged_once
 23 test_compile_faults test_rows_22_and_23_a_text_is_judged_once
 24 gpu a toolchain newer than the driver
-25 test_processes test_a_cache_that_cannot_be_written
+25 test_native_parts test_a_cache_that_cannot_be_written
 25 test_faults test_row_25_no_home_folder
 26 test_faults test_row_26_a_judge_without_memory_blames_nobody
 27 test_checker test_zeros_fail_however_small_the_outputs_are

@@ -1,6 +1,5 @@
 """Judging on several machines: nodes of a Ray cluster on this one."""
 
-import asyncio
 import collections
 import os
 import pathlib
@@ -13,7 +12,7 @@ import time
 import msgspec
 import pytest
 
-from kernels_eval import client, node_agent, ray_pool, worker
+from kernels_eval import client, ray_pool, worker
 from kernels_eval.cpu import executor
 from kernels_eval.schema import HARNESS_VERSION, Request, Status
 from tests.kernels_eval.machine import kill, processes, read, wait_for
@@ -42,40 +41,6 @@ MIXED = [
   "x" * 300_000,
   *(_unique(i) for i in range(6)),
 ]
-
-
-# ---- without Ray
-
-
-def test_without_ray_one_line_says_what_to_install(monkeypatch):
-  monkeypatch.setitem(sys.modules, "ray", None)
-  with pytest.raises(client.HarnessError) as error:
-    ray_pool.RayPool()
-  assert "pip install 'leap-jax[ray]'" in str(error.value)
-  assert "\n" not in str(error.value)
-
-
-def test_choosing_nothing_imports_no_ray():
-  code = (
-    "import sys, kernels_eval.ray_pool, experiments.pools;"
-    "print('ray' in sys.modules)"
-  )
-  done = subprocess.run(
-    [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
-  )
-  assert done.stdout.strip() == "False", done.stderr
-
-
-def test_an_agent_refuses_a_client_of_another_version():
-  setup = {"harness_version": "0.1", "unheard": "of"}
-  agent = node_agent.NodeAgent()
-  frame = asyncio.run(agent.start(msgspec.msgpack.encode(setup)))
-  reply = msgspec.msgpack.decode(frame, type=node_agent.Reply)
-  assert f"has version {HARNESS_VERSION}, here it has 0.1" in reply.message
-  asyncio.run(agent.stop())
-
-
-# ---- with it
 
 
 def _needs_ray():
