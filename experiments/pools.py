@@ -9,7 +9,7 @@ from ml_collections import config_dict
 
 
 def _limits(config):
-  from kernels_eval.cpu.executor import Settings
+  from kernels_eval.settings import Settings
 
   return Settings(
     run_cpu_s=config.harness.run_cpu_s,

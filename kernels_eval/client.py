@@ -19,7 +19,6 @@ import numpy as np
 
 from kernels_eval import addresses, batches, problems, temporary, verdict_cache
 from kernels_eval import worker as worker_lib
-from kernels_eval.cpu.executor import Settings
 from kernels_eval.cuda import presence, server_process
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.executors import AUTO, CPU, CUDA, EXECUTORS
@@ -32,6 +31,7 @@ from kernels_eval.schema import (
   ProblemCard,
   Status,
 )
+from kernels_eval.settings import Settings
 
 _GRACE_S = 15.0
 QUEUE_S = 600.0

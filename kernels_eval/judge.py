@@ -34,6 +34,7 @@ from kernels_eval.schema import (
   Request,
   Status,
 )
+from kernels_eval.settings import Settings
 
 if TYPE_CHECKING:
   from kernels_eval.cuda import diagnosis as diagnosis_lib
@@ -210,7 +211,7 @@ def _facts(stop):
 
 
 def make(
-  root: pathlib.Path, seed: int, settings: executor_lib.Settings
+  root: pathlib.Path, seed: int, settings: Settings
 ) -> tuple[Judge, Hello, Callable[[], None]]:
   """A judge that runs candidates on the CPU, what it says of itself, and its
   end.
@@ -240,7 +241,7 @@ def make(
 def make_cuda(
   root: pathlib.Path,
   seed: int,
-  settings: executor_lib.Settings,
+  settings: Settings,
   server: pathlib.Path,
   cuda_settings: CudaSettings,
 ) -> tuple[Judge, Hello, Callable[[], None]]:
@@ -331,9 +332,7 @@ def main(argv: list[str]) -> int:
   requests = sys.stdin.buffer
   # The seed comes as the first frame, not in argv, where others could see it.
   seed = msgspec.msgpack.decode(frames.read(requests), type=int)
-  settings = msgspec.convert(
-    msgspec.json.decode(arguments.settings), executor_lib.Settings
-  )
+  settings = msgspec.convert(msgspec.json.decode(arguments.settings), Settings)
   cuda_settings = msgspec.json.decode(
     arguments.cuda_settings, type=CudaSettings
   )

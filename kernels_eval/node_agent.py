@@ -13,9 +13,9 @@ import socket
 import msgspec
 
 from kernels_eval import client, feed, temporary
-from kernels_eval.cpu.executor import Settings
 from kernels_eval.judge import Hello
 from kernels_eval.schema import HARNESS_VERSION, Evaluation, Request
+from kernels_eval.settings import Settings
 
 
 class Setup(msgspec.Struct, frozen=True):

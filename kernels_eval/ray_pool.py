@@ -38,8 +38,8 @@ from kernels_eval import (
   verdict_cache,
 )
 from kernels_eval import worker as worker_lib
-from kernels_eval.cpu.executor import Settings
 from kernels_eval.schema import HARNESS_VERSION, Evaluation, Phase, Status
+from kernels_eval.settings import Settings
 
 MAX_TRIES = 3
 _POLL_S = 2.0  # between two looks at the list of machines

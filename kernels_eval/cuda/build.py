@@ -11,13 +11,13 @@ from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import compile_log as shared_log
 from kernels_eval.cpu import failures
 from kernels_eval.cpu import host as host_lib
-from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cpu.settings import Settings
 from kernels_eval.cuda import compile_log, toolkit, translate
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.launch_plan import Launch
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Diagnostic, Status
+from kernels_eval.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,8 +7,8 @@ import msgspec
 from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import executor as executor_lib
 from kernels_eval.cpu.host import HostError
-from kernels_eval.cpu.outcome import Stop
 from kernels_eval.cuda import sanitizer as sanitizer_lib
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status
 

@@ -16,14 +16,14 @@ from kernels_eval.cpu import protocol, toolchain
 from kernels_eval.cpu import run_cases as run_cases_lib
 from kernels_eval.cpu import translate as shared_translate
 from kernels_eval.cpu.executor import Buffers, RunResult
-from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cpu.settings import Settings
 from kernels_eval.cuda import build, connection, image, jobs, toolkit
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.numba import build as numba_build
 from kernels_eval.numba import client as numba_client
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Diagnostic, Finding, Status
+from kernels_eval.settings import Settings
 
 NAME = "cuda"
 _KIND = {  # of a finding, by the driver's error

@@ -21,9 +21,9 @@ import msgspec
 
 from kernels_eval.candidate import CUDA, Candidate
 from kernels_eval.cpu.host import HostError
-from kernels_eval.cpu.outcome import Stop
 from kernels_eval.cuda import executor as executor_lib
 from kernels_eval.cuda import jobs, sanitizer_log
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Finding, Status
 

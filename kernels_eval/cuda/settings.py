@@ -6,7 +6,7 @@ import dataclasses
 @dataclasses.dataclass(frozen=True)
 class CudaSettings:
   """Which GPU, what is done there beside judging, and limits in seconds and
-  bytes, beside those that both executors share (`cpu/settings.py`): compilation
+  bytes, beside those that both executors share (`settings.py`): compilation
   has its limits there, and `run_cpu_s` is what the kernels of all cases may
   take of the GPU, in both patterns together."""
 

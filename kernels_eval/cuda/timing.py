@@ -21,7 +21,6 @@ from kernels_eval import correctness, dtypes
 from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import protocol
 from kernels_eval.cpu import run_cases as run_cases_lib
-from kernels_eval.cpu.outcome import Stop
 from kernels_eval.cuda import (
   build,
   connection,
@@ -30,6 +29,7 @@ from kernels_eval.cuda import (
   jax_reference,
   jobs,
 )
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec, timing_inputs, timing_sizes
 from kernels_eval.schema import Status, Timing, describe_mismatch
 

@@ -16,11 +16,11 @@ import msgspec
 from kernels_eval import candidate as candidate_lib
 from kernels_eval import client, problems, sandbox, temporary
 from kernels_eval.cpu import toolchain
-from kernels_eval.cpu.settings import Settings
 from kernels_eval.cuda import executor as executor_lib
 from kernels_eval.cuda import presence, server_process, timing, toolkit
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.schema import Request
+from kernels_eval.settings import Settings
 
 KERNELS = ("relu", "softmax", "layer_norm", "transpose", "matmul", "column_sum")
 _CEILING = pathlib.Path(__file__).parent / "copy_ceiling.cu"

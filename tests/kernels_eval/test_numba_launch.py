@@ -10,11 +10,12 @@ import tempfile
 import pytest
 
 from kernels_eval import candidate, problems, sandbox
-from kernels_eval.cpu import executor, run_cases, translate
+from kernels_eval.cpu import run_cases, translate
 from kernels_eval.cuda import executor as cuda_executor
 from kernels_eval.numba import build, client, signature
+from kernels_eval.settings import Settings
 
-_SETTINGS = executor.Settings()
+_SETTINGS = Settings()
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ import time
 import pytest
 
 from kernels_eval import client, problems, temporary
-from kernels_eval.cpu import executor
 from kernels_eval.schema import Request, Status
+from kernels_eval.settings import Settings
 from tests.kernels_eval import machine
 
 GOOD = problems.get("vector_add").canonical
@@ -33,7 +33,7 @@ COMPILE_BOMB = (
   " for (int j = 0; j < 200000; j++) s ^= i + j; return s; }\n"
   'static_assert(f() >= 0, "");\n' + GOOD
 )
-QUICK = executor.Settings(run_cpu_s=0.3, compile_cpu_s=1.0)
+QUICK = Settings(run_cpu_s=0.3, compile_cpu_s=1.0)
 
 
 def _request(text, name=""):
@@ -98,7 +98,7 @@ def _belongings():
 
 @pytest.mark.covers("P19")
 def test_fifty_hanging_candidates_leave_nothing(pool):
-  settings = executor.Settings(run_cpu_s=0.02, run_wall_s=0.2)
+  settings = Settings(run_cpu_s=0.02, run_wall_s=0.2)
   before = _belongings()
   with client.Pool(num_workers=2, settings=settings) as p:
     root = p._root
@@ -182,7 +182,7 @@ def test_a_judge_that_dies_twice_is_an_infrastructure_error(pool):
 _CLIENT = """
 import sys
 from kernels_eval import client, temporary
-from kernels_eval.cpu.executor import Settings
+from kernels_eval.settings import Settings
 from kernels_eval.schema import Request
 settings = Settings(run_cpu_s=60, run_wall_s=60, access_limit=10**12)
 pool = client.Pool(num_workers=2, settings=settings)

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from kernels_eval import client, ray_pool, worker
-from kernels_eval.cpu import executor
 from kernels_eval.schema import HARNESS_VERSION, Request, Status
+from kernels_eval.settings import Settings
 from tests.kernels_eval.machine import kill, processes, read, wait_for
 from tests.kernels_eval.ray_machines import machines
 from tests.kernels_eval.test_processes import (
@@ -27,7 +27,7 @@ from tests.kernels_eval.test_processes import (
 )
 
 ROOT = pathlib.Path(__file__).parents[2]
-SETTINGS = executor.Settings(run_cpu_s=0.5, compile_cpu_s=5.0)
+SETTINGS = Settings(run_cpu_s=0.5, compile_cpu_s=5.0)
 SEED = 918273645546372819
 WRONG = GOOD.replace("] + y", "] - y")
 MIXED = [
@@ -266,7 +266,7 @@ def test_a_wrong_address_is_one_line(address, words):
 _ALONE = """
 import sys
 from kernels_eval import ray_pool
-from kernels_eval.cpu.executor import Settings
+from kernels_eval.settings import Settings
 from kernels_eval.schema import Request
 settings = Settings(run_cpu_s=60, run_wall_s=60, access_limit=10**12)
 for text in sys.argv[1:]:
@@ -333,7 +333,7 @@ def test_a_killed_learner_takes_its_cluster_and_judges_with_it():
 
 def test_the_end_of_all_machines_is_said(cluster):
   """The last test with this cluster: nothing is left of it."""
-  endless = executor.Settings(run_cpu_s=60, run_wall_s=60)
+  endless = Settings(run_cpu_s=60, run_wall_s=60)
   with ray_pool.RayPool(
     address=cluster.address, settings=endless, patience_s=3.0
   ) as pool:

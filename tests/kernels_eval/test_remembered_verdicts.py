@@ -9,8 +9,9 @@ import sys
 import pytest
 
 from kernels_eval import client, problems, verdict_cache, verdict_store
-from kernels_eval.cpu import executor, host
+from kernels_eval.cpu import host
 from kernels_eval.schema import Request, Status
+from kernels_eval.settings import Settings
 
 GOOD = problems.get("vector_add").canonical
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -33,7 +34,7 @@ _REQUESTS = [
   Request("b", "vector_add", GOOD.replace("+ y", "- y")),
   Request("c", "vector_add", _TIMEOUT),
 ]
-_QUICK = executor.Settings(run_cpu_s=0.3)
+_QUICK = Settings(run_cpu_s=0.3)
 
 
 def test_a_second_pool_judges_timeouts_only(path, said):

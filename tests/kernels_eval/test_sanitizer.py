@@ -8,12 +8,12 @@ import pytest
 
 from kernels_eval import candidate, problems, sandbox
 from kernels_eval.cpu import toolchain
-from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cpu.settings import Settings
 from kernels_eval.cuda import diagnosis as diagnosis_lib
 from kernels_eval.cuda import sanitizer, sanitizer_log, toolkit
 from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.outcome import Stop
 from kernels_eval.schema import Mismatch, Status
+from kernels_eval.settings import Settings
 from tests.kernels_eval.test_cuda_server import ROOT, Lab
 
 # A device function, inlined or called; the frame above it is the kernel's.
