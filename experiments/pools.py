@@ -17,6 +17,12 @@ def _limits(config):
   )
 
 
+def _gpu(config):
+  from kernels_eval.cuda.settings import CudaSettings
+
+  return CudaSettings(with_cpu_first=config.harness.cpu_first)
+
+
 def _local(config):
   from kernels_eval import client
 
@@ -25,6 +31,7 @@ def _local(config):
     seed=config.harness.seed,
     settings=_limits(config),
     executor=config.harness.executor,
+    cuda_settings=_gpu(config),
   )
 
 
@@ -37,6 +44,7 @@ def _ray(config):
     seed=config.harness.seed,
     settings=_limits(config),
     executor=config.harness.executor,
+    cuda_settings=_gpu(config),
   )
 
 

@@ -187,6 +187,7 @@ _CHECKS = {
   "problems.seed": _SEED,
   "harness.backend": _choice(pools.BACKENDS),
   "harness.executor": _choice(EXECUTORS),
+  "harness.cpu_first": _anything,
   "harness.ray_address": _unset_or(_named),
   "harness.num_workers": _at_least(0),
   "harness.seed": _SEED,

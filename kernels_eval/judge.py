@@ -39,6 +39,7 @@ from kernels_eval.settings import Settings
 if TYPE_CHECKING:
   from kernels_eval.cuda import diagnosis as diagnosis_lib
   from kernels_eval.cuda import executor as cuda_executor
+  from kernels_eval.cuda import screen as screen_lib
   from kernels_eval.cuda import timing
 
 _MAX_CACHED_PROBLEMS = 64
@@ -62,13 +63,16 @@ class Judge:
     seed: int,
     timer: "timing.Timer | None" = None,
     diagnosis: "diagnosis_lib.Diagnosis | None" = None,
+    screen: "screen_lib.Screen | None" = None,
   ):
     """Args: the executor, the seed of all inputs (the judge's secret), what
-    times those that are right, and what explains those that a GPU stopped."""
+    times those that are right, what explains those that a GPU stopped, and
+    what keeps them from it."""
     self._executor = executor
     self._seed = seed
     self._timer = timer
     self._diagnosis = diagnosis
+    self._screen = screen
     self._prepared: dict[str, verdict.Prepared] = {}
 
   def _prepare(self, name):
@@ -149,10 +153,11 @@ class Judge:
     problem = prepared.problem
     with clock.measure(Phase.COMPILE):
       artefact = self._executor.compile(parsed, problem, folder)
+    cases = [(c, a) for c, a, _, _ in prepared.cases]
     with clock.measure(Phase.RUN):
-      result = self._executor.run(
-        artefact, parsed, problem, [(c, a) for c, a, _, _ in prepared.cases]
-      )
+      if self._screen is not None:
+        self._screen.check(parsed, problem, cases)
+      result = self._executor.run(artefact, parsed, problem, cases)
     facts |= {
       "shared_bytes": result.shared_bytes,
       "num_registers": result.num_registers,
@@ -251,6 +256,7 @@ def make_cuda(
   from kernels_eval.cuda import executor as cuda_executor
   from kernels_eval.cuda import jax_reference, timing, toolkit
   from kernels_eval.cuda import sanitizer as sanitizer_lib
+  from kernels_eval.cuda import screen as screen_lib
 
   tool = sanitizer_lib.find() if cuda_settings.with_sanitizer else None
   if cuda_settings.with_sanitizer and tool is None:
@@ -268,9 +274,15 @@ def make_cuda(
     tools, kit, protections, root, server, settings, cuda_settings
   )
   device = executor.device
+  cpu_executor = executor_lib.Executor(tools, protections, root, settings)
+  screen, before = None, ""
+  if cuda_settings.with_cpu_first:
+    screen = screen_lib.Screen(cpu_executor)
+    before = f", after g++ {tools.version} on the CPU"
   hello = Hello(
     cuda_executor.NAME,
-    f"NVRTC {kit.version}, {device.device}, driver {device.driver_version}",
+    f"NVRTC {kit.version}, {device.device}, driver {device.driver_version}"
+    + before,
     protections.describe(),
     cuda_settings.with_timing,
   )
@@ -293,16 +305,14 @@ def make_cuda(
     )
   if cuda_settings.with_timing:
     timer = timing.Timer(executor, seed, cuda_settings.timing_wall_s, jax)
-  diagnosis = diagnosis_lib.Diagnosis(
-    executor_lib.Executor(tools, protections, root, settings), seed, sanitizer
-  )
+  diagnosis = diagnosis_lib.Diagnosis(cpu_executor, seed, sanitizer)
 
   def close():
     executor.close()
     diagnosis.close()
     tools.release()
 
-  return Judge(executor, seed, timer, diagnosis), hello, close
+  return Judge(executor, seed, timer, diagnosis, screen), hello, close
 
 
 def _end_with_client(ending, close, root):
