@@ -22,11 +22,12 @@ from leap_jax.models import transformer
 class TokenStats(NamedTuple):
   """Of the sampling distribution, per target. Only `logprobs` has a gradient.
 
-  `chunked` leaves 0 outside of its mask.
+  Where `known` is False the others are 0.
   """
 
   logprobs: jax.Array  # [B, L] float32
   entropy: jax.Array  # [B, L] float32, nats
+  known: jax.Array  # [B, L] bool
 
 
 HeadFn = Callable[..., TokenStats]
@@ -34,7 +35,11 @@ HeadFn = Callable[..., TokenStats]
 
 
 def make_whole(
-  config: transformer.ModelConfig, *, temperature: float, chunk_tokens: int
+  config: transformer.ModelConfig,
+  *,
+  temperature: float,
+  chunk_tokens: int,
+  num_shards: int,
 ) -> HeadFn:
   """Every position at once; the mask changes nothing.
 
@@ -42,8 +47,9 @@ def make_whole(
     config: of the model.
     temperature: of sampling.
     chunk_tokens: of no use here.
+    num_shards: likewise.
   """
-  del config, chunk_tokens
+  del config, chunk_tokens, num_shards
 
   def head(params, hidden, targets, mask):
     del mask
@@ -51,6 +57,7 @@ def make_whole(
     return TokenStats(
       losses.token_logprobs(logits, targets, temperature=temperature),
       losses.entropy(logits, temperature=temperature),
+      jnp.ones(targets.shape, bool),
     )
 
   return head
@@ -61,7 +68,7 @@ def make_chunked(
   *,
   temperature: float,
   chunk_tokens: int,
-  num_shards: int = 1,
+  num_shards: int,
 ) -> HeadFn:
   """Only positions of the mask, `chunk_tokens` at a time.
 
@@ -90,7 +97,7 @@ def make_chunked(
       fold(targets)[..., 0],
       fold(mask)[..., 0],
     )
-    return TokenStats(*(x.reshape(rows, length) for x in stats))
+    return TokenStats(*(x.reshape(rows, length) for x in stats), known=mask)
 
   return head
 
@@ -151,14 +158,16 @@ def _forward(static, table, hidden, targets, mask):
     logprobs, entropies, normalizers = carry
     _, h, t, counts = _chunk(order, hidden, targets, i * size, size)
     logits = _logits(h, table, temperature)
-    normalizer = jax.nn.logsumexp(logits, -1)
+    # One pass for the maximum, one for the three sums.
+    top = logits.max(-1, keepdims=True)
+    e = jnp.exp(logits - top)
+    total, weighted = e.sum(-1), (e * logits).sum(-1)
     chosen = jnp.where(_is_target(logits, t), logits, 0.0).sum(-1)
-    # -sum p log p = log Z - sum p l: the same exponentials as log Z.
-    mean = (jnp.exp(logits - normalizer[..., None]) * logits).sum(-1)
+    normalizer = top[..., 0] + jnp.log(total)
     keep = lambda x: jnp.where(counts, x, 0.0)
     return (
       write(logprobs, keep(chosen - normalizer), i * size),
-      write(entropies, keep(normalizer - mean), i * size),
+      write(entropies, keep(normalizer - weighted / total), i * size),
       write(normalizers, normalizer, i * size),
     )
 

@@ -202,6 +202,18 @@ def forward(config: ModelConfig, params, tokens: jax.Array) -> jax.Array:
   return Decoder(config).apply({"params": params}, tokens)
 
 
+def final_norm(config: ModelConfig, params, x: jax.Array) -> jax.Array:
+  """[..., D] -> [..., D], behind the last block."""
+  return nn.RMSNorm(epsilon=config.norm_eps).apply(
+    {"params": params["final_norm"]}, x
+  )
+
+
+def head_of(params) -> jax.Array:
+  """[V, D]: what hidden states are multiplied with."""
+  return params["embedding"]["embedding"]
+
+
 def logits_of(params, hidden: jax.Array) -> jax.Array:
   """[..., D] hidden states -> [..., V] logits, through the tied head."""
   return hidden @ params["embedding"]["embedding"].T

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from leap_jax import batching, compilations, optimizer, update
+from leap_jax import batching, compilations, fitting, optimizer, update
 from leap_jax.models import transformer
 
 
@@ -155,8 +155,11 @@ def test_update_compiles_once_and_donates(model, params):
   copy = lambda: jax.tree.map(jnp.array, params)
   state = update.init_state(copy(), tx)
   buckets, _ = batching.pack_rows(rows, specs, 16)
-  step = update.compile_update(
-    update.make_update(model, tx, POLICY_LOSS), state, buckets
+  step = fitting.compile_update(
+    lambda _: update.make_update(model, tx, POLICY_LOSS),
+    ("none",),
+    state,
+    buckets,
   )
   with compilations.counted() as compiled:
     for count in (8, 3, 1):
