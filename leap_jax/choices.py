@@ -5,7 +5,10 @@ these equal to the keys of the tables that they name.
 """
 
 SIZES = ("micro", "tiny")  # models.transformer.SIZES
-REMAT = ("none", "block")  # models.transformer.REMAT
+REMAT = ("none", "dots", "block")  # models.whole_rows.REMAT
+DTYPES = ("float32", "bfloat16")
+HEADS = ("whole", "chunked")  # head.HEADS
+LORA_TARGETS = ("query", "key", "value", "out", "gate", "up", "down")
 METHODS = ("leap", "grpo_multi_turn", "grpo_single_turn")  # methods.METHODS
 # losses.NORMALIZATIONS
 NORMALIZATIONS = ("token_mean", "sequence_mean", "constant_length")

@@ -47,7 +47,7 @@ def program_bytes(compiled) -> int:
   )
 
 
-def free_bytes(device: jax.Device) -> int | None:
+def limit_bytes(device: jax.Device) -> int | None:
   """Bytes that a program may use, those of its arguments included.
 
   None where the device does not say (a CPU).

@@ -176,9 +176,11 @@ def _forward(static, table, hidden, targets, mask):
     0, order.num_chunks, body, (empty, empty, empty)
   )
   back = jax.vmap(
-    lambda values, index: jnp.zeros(mask.shape[1])
-    .at[index]
-    .set(values, mode="drop", unique_indices=False)
+    lambda values, index: (
+      jnp.zeros(mask.shape[1])
+      .at[index]
+      .set(values, mode="drop", unique_indices=False)
+    )
   )
   stats = back(logprobs, order.index), back(entropies, order.index)
   return stats, (table, hidden, targets, order, normalizers)
@@ -234,9 +236,11 @@ def _backward(static, residuals, cotangents):
     ),
   )
   back = jax.vmap(
-    lambda values, index: jnp.zeros(hidden.shape[1:], hidden.dtype)
-    .at[index]
-    .set(values, mode="drop")
+    lambda values, index: (
+      jnp.zeros(hidden.shape[1:], hidden.dtype)
+      .at[index]
+      .set(values, mode="drop")
+    )
   )
   return d_table.astype(table.dtype), back(compact, order.index), None, None
 

@@ -24,9 +24,8 @@ SHIPPED = pathlib.Path(__file__).parent / "data" / "tiny"
 
 _SETTINGS, _VOCABULARY = "policy.json", "tokenizer.json"
 _WEIGHTS = "weights.safetensors"
-# Fields of ModelConfig that are a choice of each run and no property of the
-# weights. Older folders hold them; what they say is ignored.
-_EXECUTION = ("remat",)
+# A choice of each run that older folders hold; what they say is ignored.
+_OLDER = ("remat",)
 
 
 class PolicyError(Exception):
@@ -38,10 +37,6 @@ def _flatten(params):
     "/".join(key.key for key in path): leaf
     for path, leaf in jax.tree_util.tree_leaves_with_path(params)
   }
-
-
-def _without_execution(settings):
-  return {k: v for k, v in settings.items() if k not in _EXECUTION}
 
 
 def save(
@@ -61,8 +56,7 @@ def save(
     dtype: np.float32, or np.float16 for half the bytes.
   """
   folder.mkdir(parents=True, exist_ok=True)
-  sizes = _without_execution(dataclasses.asdict(config))
-  settings = json.dumps(sizes, indent=2)
+  settings = json.dumps(dataclasses.asdict(config), indent=2)
   arrays = {
     name: np.asarray(jax.device_get(leaf)).astype(dtype)
     for name, leaf in _flatten(params).items()
@@ -80,7 +74,7 @@ def save(
 def load(
   folder: pathlib.Path,
 ) -> tuple[transformer.ModelConfig, Any, tokenizer_lib.Tokenizer]:
-  """Reads a policy; parameters are float32, `remat` is the default.
+  """Reads a policy; parameters are float32.
 
   Raises:
     PolicyError: a file is missing or damaged, or a shape is not the model's.
@@ -90,7 +84,8 @@ def load(
       raise PolicyError(f"no policy in {folder}: {name} is missing")
   try:
     settings = json.loads((folder / _SETTINGS).read_text())
-    config = transformer.ModelConfig(**_without_execution(settings))
+    sizes = {k: v for k, v in settings.items() if k not in _OLDER}
+    config = transformer.ModelConfig(**sizes)
     arrays = safetensors.numpy.load_file(str(folder / _WEIGHTS))
     tokenizer = tokenizer_lib.load(folder / _VOCABULARY)
   except Exception as error:  # the tokenizers library raises bare Exception

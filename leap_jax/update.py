@@ -203,9 +203,7 @@ def accumulate(
   """
   gradient = _policy_gradient(config, objective, compute)
   # Cast (and merged) once, not in every micro-batch.
-  part, pull = jax.vjp(
-    lambda p: compute.trained.materialize(p, frozen), params
-  )
+  part, pull = jax.vjp(lambda p: compute.trained.materialize(p, frozen), params)
   total = jax.tree.map(jnp.zeros_like, params)
   sums = Sums(*(jnp.zeros(()) for _ in Sums._fields))
   sums = sums._replace(log_ratio_histogram=jnp.zeros(len(_EDGES) + 1))

@@ -31,7 +31,6 @@ class ModelConfig:
   rope_theta: float = 10_000.0
   norm_eps: float = 1e-6
   has_qk_norm: bool = True
-  remat: str = "none"  # a key of REMAT
 
 
 SIZES = {  # everything but the vocabulary
@@ -44,14 +43,6 @@ SIZES = {  # everything but the vocabulary
     mlp_width=512,
   ),
 }  # fmt: skip
-
-
-# What the backward pass of `forward` keeps: everything, or only the input of
-# each block (a third more computation, a fraction of the memory).
-REMAT = {
-  "none": lambda block: block,
-  "block": lambda block: nn.remat(block, prevent_cse=False),
-}
 
 
 class Cache(NamedTuple):
@@ -172,7 +163,7 @@ class Decoder(nn.Module):
     causal = jnp.tril(jnp.ones((length, length), bool))
     mask = jnp.broadcast_to(causal[None], (tokens.shape[0], length, length))
     blocks = nn.scan(
-      REMAT[c.remat](Block),
+      Block,
       variable_axes={"params": 0},
       split_rngs={"params": True},
       in_axes=nn.broadcast,

@@ -28,9 +28,9 @@ class Execution:
   remat: str = "none"  # a key of REMAT
   attention: str = attention.XLA  # one of attention.IMPLEMENTATIONS
   unroll: int = 1  # layers in one step of the scan
-  # On several devices: where parameters (of a layer, and of the rest) and hidden
-  # states lie while they are used, and attention that runs on each device's own
-  # rows and heads.
+  # On several devices: where parameters (of a layer, and of the rest) and
+  # hidden states lie while they are used, and attention that runs on each
+  # device's own rows and heads.
   place_params: Callable[[Any], Any] = _keep
   place_hidden: Callable[[jax.Array], jax.Array] = _keep
   split_attention: Callable[[Callable], Callable] = _keep
@@ -84,9 +84,7 @@ def hidden_states(
   block = transformer.Block(config)
   positions = jnp.broadcast_to(jnp.arange(tokens.shape[1])[None], tokens.shape)
   attend = execution.split_attention(
-    functools.partial(
-      attention.whole_rows, implementation=execution.attention
-    )
+    functools.partial(attention.whole_rows, implementation=execution.attention)
   )
 
   def layer(x, stacked):
