@@ -49,11 +49,11 @@ def make_whole(
     chunk_tokens: of no use here.
     num_shards: likewise.
   """
-  del config, chunk_tokens, num_shards
+  del chunk_tokens, num_shards
 
   def head(params, hidden, targets, mask):
     del mask
-    logits = transformer.logits_of(params, hidden)
+    logits = transformer.logits_of(config, params, hidden)
     return TokenStats(
       losses.token_logprobs(logits, targets, temperature=temperature),
       losses.entropy(logits, temperature=temperature),
@@ -82,7 +82,6 @@ def make_chunked(
     num_shards: the rows lie on so many devices; positions are gathered on
       each of them, never between them.
   """
-  del config
   size = max(chunk_tokens // num_shards, 1)
 
   def head(params, hidden, targets, mask):
@@ -91,7 +90,7 @@ def make_chunked(
       raise ValueError(f"{rows} rows do not divide over {num_shards} shards")
     fold = lambda x: x.reshape(num_shards, rows // num_shards * length, -1)
     stats = _chunked_stats(
-      (temperature, size),
+      (config, temperature, size),
       transformer.head_of(params),
       fold(hidden),
       fold(targets)[..., 0],
@@ -135,12 +134,12 @@ def _chunk(order, hidden, targets, start, size):
   return index, _take(hidden, index), _take(targets, index), counts
 
 
-def _logits(hidden, table, temperature):
+def _logits(config, hidden, table, temperature):
   """[S, C, V] float32, whatever the operands are."""
   logits = jnp.einsum(
     "scd,vd->scv", hidden, table, preferred_element_type=jnp.float32
   )
-  return logits / temperature
+  return transformer.without_padding_ids(config, logits) / temperature
 
 
 def _is_target(logits, targets):
@@ -149,7 +148,7 @@ def _is_target(logits, targets):
 
 
 def _forward(static, table, hidden, targets, mask):
-  temperature, size = static
+  config, temperature, size = static
   order = _order(mask, size)
   shape = order.index.shape
   write = lambda old, new, at: jax.lax.dynamic_update_slice(old, new, (0, at))
@@ -157,7 +156,7 @@ def _forward(static, table, hidden, targets, mask):
   def body(i, carry):
     logprobs, entropies, normalizers = carry
     _, h, t, counts = _chunk(order, hidden, targets, i * size, size)
-    logits = _logits(h, table, temperature)
+    logits = _logits(config, h, table, temperature)
     # One pass for the maximum, one for the three sums.
     top = logits.max(-1, keepdims=True)
     e = jnp.exp(logits - top)
@@ -191,7 +190,7 @@ def _chunked_stats(static, table, hidden, targets, mask):
   """Log-probabilities and entropies [S, N] float32, 0 outside of the mask.
 
   Args:
-    static: temperature and positions of a chunk.
+    static: config, temperature and positions of a chunk.
     table: [V, D].
     hidden: [S, N, D].
     targets: [S, N].
@@ -206,14 +205,14 @@ def _backward(static, residuals, cotangents):
   Products take the operands' dtype (16 bits on a GPU) and sum in float32; the
   table's gradient is summed over chunks in float32.
   """
-  temperature, size = static
+  config, temperature, size = static
   table, hidden, targets, order, normalizers = residuals
   upstream, _ = cotangents  # entropy is a metric
 
   def body(i, carry):
     d_table, d_hidden = carry
     index, h, t, counts = _chunk(order, hidden, targets, i * size, size)
-    logits = _logits(h, table, temperature)
+    logits = _logits(config, h, table, temperature)
     z = jax.lax.dynamic_slice_in_dim(normalizers, i * size, size, 1)
     g = jnp.where(counts, _take(upstream, index), 0.0)[..., None] / temperature
     p = jnp.exp(logits - z[..., None])

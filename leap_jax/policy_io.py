@@ -85,7 +85,7 @@ def load(
   try:
     settings = json.loads((folder / _SETTINGS).read_text())
     sizes = {k: v for k, v in settings.items() if k not in _OLDER}
-    config = transformer.ModelConfig(**sizes)
+    config = transformer.ModelConfig.from_record(sizes)
     arrays = safetensors.numpy.load_file(str(folder / _WEIGHTS))
     tokenizer = tokenizer_lib.load(folder / _VOCABULARY)
   except Exception as error:  # the tokenizers library raises bare Exception

@@ -77,7 +77,7 @@ def prefill(config, shape: RolloutShape, params, tokens, lengths):
   caches = transformer.empty_caches(config, p, room)
   start = jnp.zeros(p, jnp.int32)
   hidden, caches = transformer.extend(config, params, caches, tokens, start)
-  logits = transformer.logits_of(params, _last(hidden, lengths))
+  logits = transformer.logits_of(config, params, _last(hidden, lengths))
   repeat = lambda x: jnp.repeat(x, shape.group_size, axis=0)
   return SamplerState(
     jax.tree.map(repeat, caches), repeat(lengths), repeat(logits)
@@ -117,7 +117,7 @@ def next_turn(
   start = state.lengths[rows]
   hidden, caches = transformer.extend(config, params, caches, tokens, start)
   caches = jax.tree.map(lambda x: x[:, :room], caches)
-  logits = transformer.logits_of(params, _last(hidden, lengths))
+  logits = transformer.logits_of(config, params, _last(hidden, lengths))
   return SamplerState(caches, start + lengths, logits)
 
 
@@ -201,7 +201,7 @@ def decode(
     is_stop = jnp.isin(token, jnp.asarray(stop_tokens)) & ~done
     stopped = stopped | is_stop
     done = done | is_stop | (lengths >= full)
-    logits = transformer.logits_of(params, hidden[:, 0])
+    logits = transformer.logits_of(config, params, hidden[:, 0])
     state = SamplerState(caches, lengths, logits)
     return step + 1, state, done, stopped, tokens, logprobs
 

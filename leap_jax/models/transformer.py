@@ -1,4 +1,4 @@
-"""One decoder, a table of sizes.
+"""One decoder for every family of `sizes`.
 
 Two ways through the same parameters. `forward` scans over the stacked layers
 (training: short to trace and to compile); `extend` walks over them with a cache
@@ -9,40 +9,14 @@ Shapes: B rows, T new tokens, S cache length, D width, N heads, K key-value
 heads, H head size, V vocabulary.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-
-@dataclasses.dataclass(frozen=True)
-class ModelConfig:
-  """Sizes of a decoder. Hashable, so that it can be a static argument."""
-
-  vocab_size: int
-  width: int
-  num_layers: int
-  num_heads: int
-  num_kv_heads: int
-  head_size: int
-  mlp_width: int
-  rope_theta: float = 10_000.0
-  norm_eps: float = 1e-6
-  has_qk_norm: bool = True
-
-
-SIZES = {  # everything but the vocabulary
-  "micro": dict(
-    width=64, num_layers=2, num_heads=2, num_kv_heads=1, head_size=32,
-    mlp_width=128,
-  ),
-  "tiny": dict(
-    width=192, num_layers=4, num_heads=6, num_kv_heads=2, head_size=32,
-    mlp_width=512,
-  ),
-}  # fmt: skip
+from leap_jax.models import layer_rules, rope
+from leap_jax.models.config import ModelConfig
 
 
 class Cache(NamedTuple):
@@ -50,17 +24,6 @@ class Cache(NamedTuple):
 
   keys: jax.Array
   values: jax.Array
-
-
-def _rope(x, positions, theta):
-  """Rotates pairs of [B, T, heads, H] by angles that grow with position."""
-  half = x.shape[-1] // 2
-  frequencies = theta ** (-jnp.arange(half, dtype=jnp.float32) / half)
-  angles = jnp.einsum("bt,h->bth", positions.astype(jnp.float32), frequencies)
-  sin, cos = jnp.sin(angles)[:, :, None], jnp.cos(angles)[:, :, None]
-  first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
-  rotated = [first * cos - second * sin, second * cos + first * sin]
-  return jnp.concatenate(rotated, -1).astype(x.dtype)
 
 
 def _attend(query, keys, values, mask):
@@ -86,6 +49,37 @@ def _attend(query, keys, values, mask):
   return jnp.einsum("bkgts,bskh->btkgh", weights, values).reshape(b, t, n * h)
 
 
+ACTIVATIONS = {
+  "silu": nn.silu,
+  "gelu_tanh": lambda x: nn.gelu(x, approximate=True),
+}
+
+
+class RMSNorm(nn.Module):
+  """x / sqrt(mean(x^2) + eps) * (offset + scale), in float32."""
+
+  epsilon: float
+  offset: float  # 0, or 1 where the scale is stored as a difference from 1
+
+  @nn.compact
+  def __call__(self, x):
+    """[..., D] -> [..., D]."""
+    dtype = x.dtype
+    start = nn.initializers.constant(1.0 - self.offset)
+    scale = self.param("scale", start, (x.shape[-1],))
+    x = x.astype(jnp.float32)
+    inverse = jax.lax.rsqrt(
+      jnp.square(x).mean(-1, keepdims=True) + self.epsilon
+    )
+    weight = scale + self.offset if self.offset else scale
+    weight = weight.reshape((1,) * (x.ndim - 1) + weight.shape)
+    return (x * (inverse * weight)).astype(jnp.result_type(dtype, scale))
+
+
+def _norm(config, name=None):
+  return RMSNorm(config.norm_eps, config.norm_offset, name=name)
+
+
 class Block(nn.Module):
   """Attention and gated MLP, each behind an RMS norm, with residuals."""
 
@@ -94,28 +88,30 @@ class Block(nn.Module):
   def setup(self):
     """Declares the layers; their names are the parameters' names."""
     c = self.config
-    dense = lambda features: nn.Dense(
+    dense = lambda features, use_bias=False: nn.Dense(
       features,
-      use_bias=False,
+      use_bias=use_bias,
       kernel_init=nn.initializers.variance_scaling(
         1.0, "fan_in", "truncated_normal"
       ),
     )
-    norm = lambda: nn.RMSNorm(epsilon=c.norm_eps)
-    self.attention_norm = norm()
-    self.query = dense(c.num_heads * c.head_size)
-    self.key = dense(c.num_kv_heads * c.head_size)
-    self.value = dense(c.num_kv_heads * c.head_size)
-    self.out = dense(c.width)
+    self.attention_norm = _norm(c)
+    self.query = dense(c.num_heads * c.head_size, c.has_qkv_bias)
+    self.key = dense(c.num_kv_heads * c.head_size, c.has_qkv_bias)
+    self.value = dense(c.num_kv_heads * c.head_size, c.has_qkv_bias)
+    self.out = dense(c.width, c.has_out_bias)
     if c.has_qk_norm:
-      self.query_norm = norm()
-      self.key_norm = norm()
-    self.mlp_norm = norm()
+      self.query_norm = _norm(c)
+      self.key_norm = _norm(c)
+    self.mlp_norm = _norm(c)
     self.gate = dense(c.mlp_width)
     self.up = dense(c.mlp_width)
     self.down = dense(c.width)
+    if c.has_post_norms:
+      self.post_attention_norm = _norm(c)
+      self.post_mlp_norm = _norm(c)
 
-  def project(self, x, positions):
+  def project(self, x, positions, frequencies):
     """Queries [B, T, N, H], keys and values [B, T, K, H] of new tokens."""
     c = self.config
     b, t, _ = x.shape
@@ -125,24 +121,37 @@ class Block(nn.Module):
     value = self.value(x).reshape(b, t, c.num_kv_heads, c.head_size)
     if c.has_qk_norm:
       query, key = self.query_norm(query), self.key_norm(key)
-    query = _rope(query, positions, c.rope_theta)
-    key = _rope(key, positions, c.rope_theta)
+    query = rope.rotate(query, positions, frequencies, c.rope_scaling)
+    key = rope.rotate(key, positions, frequencies, c.rope_scaling)
+    if c.attention_scale is not None:
+      # Attention multiplies by head_size**-0.5, whatever computes it.
+      query = query * (c.attention_scale * c.head_size**0.5)
     return query, key, value
 
   def finish(self, x, attended):
     """Adds attention and MLP to the residual stream."""
-    x = x + self.out(attended)
+    c = self.config
+    attended = self.out(attended)
+    x = x + (
+      self.post_attention_norm(attended) if c.has_post_norms else attended
+    )
     h = self.mlp_norm(x)
-    return x + self.down(nn.silu(self.gate(h)) * self.up(h))
+    h = self.down(ACTIVATIONS[c.activation](self.gate(h)) * self.up(h))
+    return x + (self.post_mlp_norm(h) if c.has_post_norms else h)
 
-  def __call__(self, x, positions, mask):
+  def __call__(self, x, positions, rule):
     """All tokens at once: [B, T, D] -> ([B, T, D], None), for nn.scan."""
-    query, key, value = self.project(x, positions)
+    # Rows are padded on the right, where causality hides the padding.
+    rule = rule or layer_rules.rule_of(self.config, 0)
+    mask = layer_rules.visible(
+      positions[:, :, None], positions[:, None], rule.window
+    )
+    query, key, value = self.project(x, positions, rule.frequencies)
     return self.finish(x, _attend(query, key, value, mask)), None
 
 
 class Decoder(nn.Module):
-  """Embedding, stacked blocks, final norm; the head is the embedding."""
+  """Embedding, stacked blocks, final norm; the head may be the embedding."""
 
   config: ModelConfig
 
@@ -150,27 +159,34 @@ class Decoder(nn.Module):
   def __call__(self, tokens):
     """[B, T] tokens from position 0 -> [B, T, D] normed hidden states."""
     c = self.config
-    embedding = nn.Embed(
+    table = lambda name: nn.Embed(
       c.vocab_size,
       c.width,
       embedding_init=nn.initializers.normal(c.width**-0.5),
-      name="embedding",
+      name=name,
     )
-    x = embedding(tokens)
-    length = tokens.shape[1]
-    positions = jnp.broadcast_to(jnp.arange(length)[None], tokens.shape)
-    # Rows are padded on the right, where causality hides the padding.
-    causal = jnp.tril(jnp.ones((length, length), bool))
-    mask = jnp.broadcast_to(causal[None], (tokens.shape[0], length, length))
+    x = embed(c, table("embedding")(tokens))
+    if not c.tied_head and self.is_initializing():
+      table("head")(tokens)  # for its parameters; `head_of` reads them
+    positions = jnp.broadcast_to(
+      jnp.arange(tokens.shape[1])[None], tokens.shape
+    )
     blocks = nn.scan(
       Block,
       variable_axes={"params": 0},
       split_rngs={"params": True},
-      in_axes=nn.broadcast,
+      in_axes=(nn.broadcast, 0),
       length=c.num_layers,
     )(c, name="blocks")
-    x, _ = blocks(x, positions, mask)
-    return nn.RMSNorm(epsilon=c.norm_eps, name="final_norm")(x)
+    x, _ = blocks(x, positions, layer_rules.stacked(c))
+    return _norm(c, "final_norm")(x)
+
+
+def embed(config: ModelConfig, rows: jax.Array) -> jax.Array:
+  """Rows of the embedding -> what the first block reads."""
+  if config.embedding_scale == 1.0:
+    return rows
+  return rows * jnp.asarray(config.embedding_scale, rows.dtype)
 
 
 def init(config: ModelConfig, key: jax.Array):
@@ -195,19 +211,29 @@ def forward(config: ModelConfig, params, tokens: jax.Array) -> jax.Array:
 
 def final_norm(config: ModelConfig, params, x: jax.Array) -> jax.Array:
   """[..., D] -> [..., D], behind the last block."""
-  return nn.RMSNorm(epsilon=config.norm_eps).apply(
-    {"params": params["final_norm"]}, x
-  )
+  return _norm(config).apply({"params": params["final_norm"]}, x)
 
 
 def head_of(params) -> jax.Array:
-  """[V, D]: what hidden states are multiplied with."""
-  return params["embedding"]["embedding"]
+  """[V, D]: the head's own matrix, or the embedding where they are tied."""
+  return params.get("head", params["embedding"])["embedding"]
 
 
-def logits_of(params, hidden: jax.Array) -> jax.Array:
-  """[..., D] hidden states -> [..., V] logits, through the tied head."""
-  return hidden @ params["embedding"]["embedding"].T
+def without_padding_ids(config: ModelConfig, logits: jax.Array) -> jax.Array:
+  """[..., V] logits, with those of ids that no token has far below all others.
+
+  Sampler and trainer both use it: what cannot be sampled is in no softmax.
+  Finite, so that p log p is 0 and not NaN.
+  """
+  if config.padding_ids == 0:
+    return logits
+  ids = jax.lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
+  return jnp.where(ids < config.num_ids, logits, -1e30)
+
+
+def logits_of(config: ModelConfig, params, hidden: jax.Array) -> jax.Array:
+  """[..., D] hidden states -> [..., V] logits."""
+  return without_padding_ids(config, hidden @ head_of(params).T)
 
 
 def empty_caches(
@@ -242,18 +268,21 @@ def extend(
     ([B, T, D], caches with the new keys and values).
   """
   block = Block(config)
-  x = params["embedding"]["embedding"][tokens]
+  x = embed(config, params["embedding"]["embedding"][tokens])
   positions = start[:, None] + jnp.arange(tokens.shape[1])[None]
   length = caches[0].keys.shape[1]
-  # A query at position p sees the cache up to p.
-  mask = jnp.arange(length)[None, None] <= positions[..., None]
+  slots = jnp.arange(length)[None, None]
   write = jax.vmap(
     lambda cache, new, at: jax.lax.dynamic_update_slice(cache, new, (at, 0, 0))
   )
   extended = []
   for i, cache in enumerate(caches):
     layer = {"params": jax.tree.map(lambda p, i=i: p[i], params["blocks"])}
-    query, key, value = block.apply(layer, x, positions, method="project")
+    rule = layer_rules.rule_of(config, i)
+    mask = layer_rules.visible(positions[..., None], slots, rule.window)
+    query, key, value = block.apply(
+      layer, x, positions, rule.frequencies, method="project"
+    )
     cache = Cache(
       write(cache.keys, key.astype(cache.keys.dtype), start),
       write(cache.values, value.astype(cache.values.dtype), start),
@@ -261,9 +290,7 @@ def extend(
     extended.append(cache)
     attended = _attend(query, cache.keys, cache.values, mask)
     x = block.apply(layer, x, attended, method="finish")
-  x = nn.RMSNorm(epsilon=config.norm_eps).apply(
-    {"params": params["final_norm"]}, x
-  )
+  x = _norm(config).apply({"params": params["final_norm"]}, x)
   return x, tuple(extended)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from leap_jax.models import attention, transformer
+from leap_jax.models import attention, layer_rules, transformer
 
 
 def _keep(x):
@@ -82,15 +82,22 @@ def hidden_states(
     [B, T, D], arbitrary behind a row's end.
   """
   block = transformer.Block(config)
+  # Layers may differ in reach and rotation (Gemma 3).
+  rules = layer_rules.stacked(config)
+  every = layer_rules.rule_of(config, 0)
   positions = jnp.broadcast_to(jnp.arange(tokens.shape[1])[None], tokens.shape)
   attend = execution.split_attention(
     functools.partial(attention.whole_rows, implementation=execution.attention)
   )
 
   def layer(x, stacked):
-    variables = {"params": execution.place_params(stacked)}
-    query, key, value = block.apply(variables, x, positions, method="project")
-    attended = attend(query, key, value, lengths)
+    params, rule = stacked
+    rule = rule or every
+    variables = {"params": execution.place_params(params)}
+    query, key, value = block.apply(
+      variables, x, positions, rule.frequencies, method="project"
+    )
+    attended = attend(query, key, value, lengths, window=rule.window)
     x = block.apply(variables, x, attended, method="finish")
     return execution.place_hidden(x), None
 
@@ -99,6 +106,11 @@ def hidden_states(
     # Inside of a loop nothing can be merged with the forward pass anyway.
     in_loop = execution.unroll < config.num_layers
     layer = jax.checkpoint(layer, policy=policy, prevent_cse=not in_loop)
-  x = execution.place_hidden(params["embedding"]["embedding"][tokens])
-  x, _ = jax.lax.scan(layer, x, params["blocks"], unroll=execution.unroll)
+  x = transformer.embed(config, params["embedding"]["embedding"][tokens])
+  x, _ = jax.lax.scan(
+    layer,
+    execution.place_hidden(x),
+    (params["blocks"], rules),
+    unroll=execution.unroll,
+  )
   return transformer.final_norm(config, params, x)

@@ -11,7 +11,7 @@ import pytest
 from experiments import run, settings, state
 from experiments.configs import base
 from leap_jax import choices, head, lora, losses, methods
-from leap_jax.models import transformer, whole_rows
+from leap_jax.models import sizes, whole_rows
 
 ROOT = pathlib.Path(__file__).parents[2]
 QUICKSTART = "experiments/configs/quickstart.py"
@@ -365,7 +365,7 @@ def test_the_program_exits_with_one_line(tmp_path, arguments, code, words):
 @pytest.mark.parametrize(
   "table,names",
   [
-    (transformer.SIZES, choices.SIZES),
+    (sizes.SIZES, choices.SIZES),
     (whole_rows.REMAT, choices.REMAT),
     (head.HEADS, choices.HEADS),
     (dict.fromkeys(lora.TARGETS), choices.LORA_TARGETS),
