@@ -10,7 +10,6 @@ heads, H head size, V vocabulary.
 """
 
 import dataclasses
-from typing import NamedTuple
 
 import flax.linen as nn
 import jax
@@ -52,13 +51,6 @@ REMAT = {
   "none": lambda block: block,
   "block": lambda block: nn.remat(block, prevent_cse=False),
 }
-
-
-class Cache(NamedTuple):
-  """Keys and values of one layer: [B, S, K, H] each."""
-
-  keys: jax.Array
-  values: jax.Array
 
 
 def _rope(x, positions, theta):
@@ -124,25 +116,44 @@ class Block(nn.Module):
     self.up = dense(c.mlp_width)
     self.down = dense(c.width)
 
-  def project(self, x, positions):
-    """Queries [B, T, N, H], keys and values [B, T, K, H] of new tokens."""
+  def before_attention(self, x):
+    """What the projections of queries, keys and values read."""
+    return self.attention_norm(x)
+
+  def heads(self, query, key, value, positions):
+    """Projections [B, T, heads * H] -> heads [B, T, heads, H], rotated."""
     c = self.config
-    b, t, _ = x.shape
-    x = self.attention_norm(x)
-    query = self.query(x).reshape(b, t, c.num_heads, c.head_size)
-    key = self.key(x).reshape(b, t, c.num_kv_heads, c.head_size)
-    value = self.value(x).reshape(b, t, c.num_kv_heads, c.head_size)
+    split = lambda y, heads: y.reshape(*y.shape[:2], heads, c.head_size)
+    query, key = split(query, c.num_heads), split(key, c.num_kv_heads)
+    value = split(value, c.num_kv_heads)
     if c.has_qk_norm:
       query, key = self.query_norm(query), self.key_norm(key)
     query = _rope(query, positions, c.rope_theta)
     key = _rope(key, positions, c.rope_theta)
     return query, key, value
 
+  def add_attention(self, x, attended):
+    """Adds [B, T, N * H] of attention to the residual stream."""
+    return x + self.out(attended)
+
+  def before_mlp(self, x):
+    """What the projections of the MLP read."""
+    return self.mlp_norm(x)
+
+  def add_mlp(self, x, gate, up):
+    """Adds the MLP, of which two projections are given, to the stream."""
+    return x + self.down(nn.silu(gate) * up)
+
+  def project(self, x, positions):
+    """Queries [B, T, N, H], keys and values [B, T, K, H] of new tokens."""
+    h = self.before_attention(x)
+    return self.heads(self.query(h), self.key(h), self.value(h), positions)
+
   def finish(self, x, attended):
     """Adds attention and MLP to the residual stream."""
-    x = x + self.out(attended)
-    h = self.mlp_norm(x)
-    return x + self.down(nn.silu(self.gate(h)) * self.up(h))
+    x = self.add_attention(x, attended)
+    h = self.before_mlp(x)
+    return self.add_mlp(x, self.gate(h), self.up(h))
 
   def __call__(self, x, positions, mask):
     """All tokens at once: [B, T, D] -> ([B, T, D], None), for nn.scan."""
@@ -202,66 +213,23 @@ def forward(config: ModelConfig, params, tokens: jax.Array) -> jax.Array:
   return Decoder(config).apply({"params": params}, tokens)
 
 
-def logits_of(params, hidden: jax.Array) -> jax.Array:
-  """[..., D] hidden states -> [..., V] logits, through the tied head."""
-  return hidden @ params["embedding"]["embedding"].T
+def embed(config: ModelConfig, rows: jax.Array) -> jax.Array:
+  """Rows of the embedding -> what the first block reads."""
+  del config
+  return rows
 
 
-def empty_caches(
-  config: ModelConfig, batch: int, length: int, dtype=jnp.float32
-) -> tuple[Cache, ...]:
-  """Zeroed caches, one for each layer."""
-  shape = (batch, length, config.num_kv_heads, config.head_size)
-  return tuple(
-    Cache(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
-    for _ in range(config.num_layers)
-  )
-
-
-def extend(
-  config: ModelConfig,
-  params,
-  caches: tuple[Cache, ...],
-  tokens: jax.Array,
-  start: jax.Array,
-) -> tuple[jax.Array, tuple[Cache, ...]]:
-  """Hidden states of T more tokens of rows whose first tokens are cached.
-
-  Args:
-    config: sizes.
-    params: as made by `init`.
-    caches: one for each layer, [B, S, K, H].
-    tokens: [B, T] new tokens, right-padded; padding writes garbage behind the
-      row's end, where the next call overwrites it before anybody looks.
-    start: [B] number of cached tokens of each row; start + T <= S.
-
-  Returns:
-    ([B, T, D], caches with the new keys and values).
-  """
-  block = Block(config)
-  x = params["embedding"]["embedding"][tokens]
-  positions = start[:, None] + jnp.arange(tokens.shape[1])[None]
-  length = caches[0].keys.shape[1]
-  # A query at position p sees the cache up to p.
-  mask = jnp.arange(length)[None, None] <= positions[..., None]
-  write = jax.vmap(
-    lambda cache, new, at: jax.lax.dynamic_update_slice(cache, new, (at, 0, 0))
-  )
-  extended = []
-  for i, cache in enumerate(caches):
-    layer = {"params": jax.tree.map(lambda p, i=i: p[i], params["blocks"])}
-    query, key, value = block.apply(layer, x, positions, method="project")
-    cache = Cache(
-      write(cache.keys, key.astype(cache.keys.dtype), start),
-      write(cache.values, value.astype(cache.values.dtype), start),
-    )
-    extended.append(cache)
-    attended = _attend(query, cache.keys, cache.values, mask)
-    x = block.apply(layer, x, attended, method="finish")
-  x = nn.RMSNorm(epsilon=config.norm_eps).apply(
+def final_norm(config: ModelConfig, params, x: jax.Array) -> jax.Array:
+  """[..., D] behind the last block -> [..., D] normed hidden states."""
+  return nn.RMSNorm(epsilon=config.norm_eps).apply(
     {"params": params["final_norm"]}, x
   )
-  return x, tuple(extended)
+
+
+def logits_of(config: ModelConfig, params, hidden: jax.Array) -> jax.Array:
+  """[..., D] hidden states -> [..., V] logits, through the tied head."""
+  del config
+  return hidden @ params["embedding"]["embedding"].T
 
 
 def num_params(params) -> int:
