@@ -56,7 +56,7 @@ def _policy(config, run_folder, train_names, pool):
 
   from experiments import cold_start
   from leap_jax import policy_io, tokenizer
-  from leap_jax.models import transformer
+  from leap_jax.models import sizes, transformer
 
   dataset = None
   if config.warm_start.num_steps:
@@ -75,11 +75,8 @@ def _policy(config, run_folder, train_names, pool):
     texts = [message.text for turns in dataset for message in turns]
     tokenizer.train(texts, config.policy.vocab_size).save(path)
   vocabulary = tokenizer.load(path)
-  model = transformer.ModelConfig(
-    vocab_size=vocabulary.vocab_size,
-    remat=config.policy.remat,
-    **transformer.SIZES[config.policy.size],
-  )
+  model = sizes.model_config(config.policy.size, vocabulary.vocab_size)
+  model = dataclasses.replace(model, remat=config.policy.remat)
   params = transformer.init(model, jax.random.key(config.seed))
   return model, params, vocabulary, dataset
 

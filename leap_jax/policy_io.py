@@ -90,7 +90,7 @@ def load(
       raise PolicyError(f"no policy in {folder}: {name} is missing")
   try:
     settings = json.loads((folder / _SETTINGS).read_text())
-    config = transformer.ModelConfig(**_without_execution(settings))
+    config = transformer.ModelConfig.from_record(_without_execution(settings))
     arrays = safetensors.numpy.load_file(str(folder / _WEIGHTS))
     tokenizer = tokenizer_lib.load(folder / _VOCABULARY)
   except Exception as error:  # the tokenizers library raises bare Exception

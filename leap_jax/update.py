@@ -144,7 +144,7 @@ def accumulate(
 
   def micro_loss(params, micro):
     hidden = transformer.forward(config, params, micro.tokens[:, :-1])
-    logits = transformer.logits_of(params, hidden)
+    logits = transformer.logits_of(config, params, hidden)
     # Position i predicts token i + 1; nothing predicts a row's first token.
     targets = jax.tree.map(lambda x: x[:, 1:], micro._replace(num_micro=None))
     return loss_fn(logits, targets)

@@ -6,7 +6,7 @@ import pytest
 from kernels_eval import client, problems
 from kernels_eval.schema import Evaluation, Phase, Status
 from leap_jax import buffer, prompts, sampler, tokenizer
-from leap_jax.models import transformer
+from leap_jax.models import sizes, transformer
 from leap_jax.types import RolloutShape
 
 NAMES = (
@@ -51,9 +51,7 @@ def shape():
 @pytest.fixture(scope="session")
 def model(vocabulary):
   """Sizes of the micro policy."""
-  return transformer.ModelConfig(
-    vocab_size=vocabulary.vocab_size, **transformer.SIZES["micro"]
-  )
+  return sizes.model_config("micro", vocabulary.vocab_size)
 
 
 @pytest.fixture(scope="session")

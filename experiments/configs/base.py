@@ -18,7 +18,7 @@ def get_config() -> config_dict.ConfigDict:
   # package), "random" (needs warm_start.num_steps > 0 to be of any use), or a
   # folder that a run has written (WORKDIR/policy).
   c.policy.source = "shipped"
-  c.policy.size = "tiny"  # of a random policy: a key of transformer.SIZES
+  c.policy.size = "tiny"  # of a random policy: a key of sizes.SIZES
   c.policy.vocab_size = 640  # of a random policy's tokenizer
   # Of any policy: "block" computes each block again in the backward pass.
   c.policy.remat = "none"

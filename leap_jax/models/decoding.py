@@ -19,8 +19,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from leap_jax.models import attention, transformer
-from leap_jax.models.transformer import Block, ModelConfig
+from leap_jax.models import attention, layer_rules, transformer
+from leap_jax.models.config import ModelConfig
+from leap_jax.models.transformer import Block
 
 
 class Cache(NamedTuple):
@@ -97,9 +98,9 @@ def _products(layer, name, x, sizes):
   return [_product(layer[part], x) for part in _BESIDE[name]]
 
 
-def _layer(config, layer, x, positions, attend):
-  """One block around `attend(query, key, value) -> [B, T, N * H]`."""
-  block = Block(config)
+def _layer(config, weights, index, x, positions, attend):
+  """One block around `attend(query, key, value, window) -> [B, T, N * H]`."""
+  block, layer = Block(config), weights["layers"][index]
   run = lambda method, *inputs: block.apply(
     {"params": layer}, *inputs, method=method
   )
@@ -110,7 +111,10 @@ def _layer(config, layer, x, positions, attend):
     run("before_attention", x),
     [n * config.head_size for n in heads],
   )
-  x = run("add_attention", x, attend(*run("heads", *parts, positions)))
+  frequencies = layer_rules.rule_of(config, index).frequencies
+  window = config.local_window if index in config.local_layers else None
+  attended = attend(*run("heads", *parts, positions, frequencies), window)
+  x = run("add_attention", x, attended)
   gate, up = _products(
     layer, "gate_up", run("before_mlp", x), [config.mlp_width] * 2
   )
@@ -146,16 +150,21 @@ def read_prompts(
   filled = []
   for i, cache in enumerate(caches):
 
-    def attend(query, key, value, cache=cache, i=i):
+    def attend(query, key, value, window, cache=cache):
       put = lambda old, new: old.at[rows, :t].set(
         new.astype(old.dtype)[:, None], mode="drop"
       )
       filled.append(Cache(put(cache.keys, key), put(cache.values, value)))
       return attention.whole_rows(
-        query, key, value, lengths, implementation=implementation
+        query,
+        key,
+        value,
+        lengths,
+        implementation=implementation,
+        window=window,
       )
 
-    x = _layer(config, weights["layers"][i], x, positions, attend)
+    x = _layer(config, weights, i, x, positions, attend)
   return _last(config, weights, x, lengths), tuple(filled)
 
 
@@ -192,7 +201,7 @@ def read_more(
   filled = []
   for i, cache in enumerate(caches):
 
-    def attend(query, key, value, cache=cache, i=i):
+    def attend(query, key, value, window, cache=cache):
       put = lambda old, new: old.at[rows[:, None], positions].set(
         new.astype(old.dtype), mode="drop"
       )
@@ -203,9 +212,10 @@ def read_more(
         *gather(cache, rows, width),
         positions,
         implementation=implementation,
+        window=window,
       )
 
-    x = _layer(config, weights["layers"][i], x, positions, attend)
+    x = _layer(config, weights, i, x, positions, attend)
   return _last(config, weights, x, lengths), tuple(filled)
 
 
@@ -280,7 +290,7 @@ def add_token(
   filled = []
   for i, cache in enumerate(caches):
 
-    def attend(query, key, value, cache=cache, i=i):
+    def attend(query, key, value, window, cache=cache):
       put = lambda old, new: old.at[index, lengths].set(
         new[:, 0].astype(old.dtype), mode="drop"
       )
@@ -289,20 +299,22 @@ def add_token(
       if places is not None:
         query = query[places.slots]
       attended = attention.one_token(
-        query, *cache, seen, implementation=implementation
+        query, *cache, seen, implementation=implementation, window=window
       )
       if places is not None:
         attended = attended.at[places.rows].get(mode="clip")
       return attended
 
-    x = _layer(config, weights["layers"][i], x, positions, attend)
+    x = _layer(config, weights, i, x, positions, attend)
   return transformer.final_norm(config, weights, x)[:, 0], tuple(filled)
 
 
 def logits_of(config: ModelConfig, weights, hidden: jax.Array) -> jax.Array:
   """[B, D] hidden states -> [B, V] float32 logits."""
-  head = weights["embedding"]["embedding"]
-  del config
-  return jnp.einsum(
-    "bd,vd->bv", hidden, head, preferred_element_type=jnp.float32
+  logits = jnp.einsum(
+    "bd,vd->bv",
+    hidden,
+    transformer.head_of(weights),
+    preferred_element_type=jnp.float32,
   )
+  return transformer.without_padding_ids(config, logits)

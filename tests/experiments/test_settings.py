@@ -11,7 +11,7 @@ import pytest
 from experiments import run, settings, state
 from experiments.configs import base
 from leap_jax import choices, losses, methods
-from leap_jax.models import transformer
+from leap_jax.models import sizes, transformer
 
 ROOT = pathlib.Path(__file__).parents[2]
 QUICKSTART = "experiments/configs/quickstart.py"
@@ -358,7 +358,7 @@ def test_the_program_exits_with_one_line(tmp_path, arguments, code, words):
 @pytest.mark.parametrize(
   "table,names",
   [
-    (transformer.SIZES, choices.SIZES),
+    (sizes.SIZES, choices.SIZES),
     (transformer.REMAT, choices.REMAT),
     (methods.METHODS, choices.METHODS),
     (losses.NORMALIZATIONS, choices.NORMALIZATIONS),

@@ -33,7 +33,7 @@ def trainer_logprobs(model, params, ids):
   """Of each token but the first, by the training path."""
   tokens = jnp.asarray([ids])
   hidden = transformer.forward(model, params, tokens[:, :-1])
-  logits = transformer.logits_of(params, hidden)
+  logits = transformer.logits_of(model, params, hidden)
   return np.asarray(
     losses.token_logprobs(logits, tokens[:, 1:], temperature=TEMPERATURE)[0]
   )

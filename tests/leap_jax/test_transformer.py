@@ -1,4 +1,4 @@
-"""The decoder: a NumPy reference, the cache, padding."""
+"""The decoder: a NumPy reference of every family, the cache, padding."""
 
 import jax
 import jax.numpy as jnp
@@ -6,78 +6,91 @@ import numpy as np
 import pytest
 
 from leap_jax.models import transformer
+from leap_jax.models.config import ModelConfig
+from leap_jax.models.rope import Scaling
+from tests.leap_jax.decoder_reference import reference_forward
+
+# A small model of each family, with every part that the family has.
+SMALL = dict(
+  vocab_size=50, width=24, num_layers=3, num_heads=4, num_kv_heads=2,
+  head_size=8, mlp_width=40,
+)  # fmt: skip
+FAMILIES = {
+  "ours": ModelConfig(**SMALL),
+  "llama": ModelConfig(
+    **SMALL, has_qk_norm=False, tied_head=False,
+    rope_scaling=Scaling("llama3", 8.0, 64),
+  ),
+  "llama with biases": ModelConfig(
+    **SMALL, has_qk_norm=False, has_qkv_bias=True, has_out_bias=True,
+    rope_scaling=Scaling("linear", 4.0),
+  ),
+  "qwen2": ModelConfig(
+    **SMALL, has_qk_norm=False, has_qkv_bias=True, padding_ids=6,
+    rope_scaling=Scaling("yarn", 4.0, 32, attention_factor=1.14),
+  ),
+  "qwen3": ModelConfig(**SMALL | dict(head_size=16), rope_theta=1e6),
+  "gemma3": ModelConfig(
+    **SMALL, has_post_norms=True, norm_offset=1.0, embedding_scale=24**0.5,
+    activation="gelu_tanh", attention_scale=0.3, local_layers=(0, 2),
+    local_window=3, local_rope_theta=100.0, rope_theta=1e6,
+  ),
+}  # fmt: skip
 
 
-def reference_forward(config, params, tokens):
-  """The decoder's mathematics in float64 NumPy, one row, loops over heads."""
-  p = jax.tree.map(lambda x: np.asarray(x, np.float64), params)
-
-  def rms(x, scale):
-    mean = np.mean(x * x, -1, keepdims=True)
-    return x / np.sqrt(mean + config.norm_eps) * scale
-
-  def rope(x, position):
-    half = config.head_size // 2
-    angle = position * config.rope_theta ** (-np.arange(half) / half)
-    a, b = x[:half], x[half:]
-    return np.concatenate(
-      [
-        a * np.cos(angle) - b * np.sin(angle),
-        b * np.cos(angle) + a * np.sin(angle),
-      ]
-    )
-
-  x = p["embedding"]["embedding"][tokens]
-  length, h = len(tokens), config.head_size
-  group = config.num_heads // config.num_kv_heads
-  for i in range(config.num_layers):
-    w = jax.tree.map(lambda a, i=i: a[i], p["blocks"])
-    normed = rms(x, w["attention_norm"]["scale"])
-    out = np.zeros((length, config.num_heads * h))
-    for n in range(config.num_heads):
-      k = n // group
-      columns = lambda m, i: m[:, i * h : (i + 1) * h]
-      q = normed @ columns(w["query"]["kernel"], n)
-      key = normed @ columns(w["key"]["kernel"], k)
-      value = normed @ columns(w["value"]["kernel"], k)
-      q = rms(q, w["query_norm"]["scale"])
-      key = rms(key, w["key_norm"]["scale"])
-      q = np.stack([rope(r, t) for t, r in enumerate(q)])
-      key = np.stack([rope(r, t) for t, r in enumerate(key)])
-      for t in range(length):
-        scores = key[: t + 1] @ q[t] / np.sqrt(h)
-        weights = np.exp(scores - scores.max())
-        weights /= weights.sum()
-        out[t, n * h : (n + 1) * h] = weights @ value[: t + 1]
-    x = x + out @ w["out"]["kernel"]
-    normed = rms(x, w["mlp_norm"]["scale"])
-    gate = normed @ w["gate"]["kernel"]
-    up = normed @ w["up"]["kernel"]
-    x = x + (gate / (1 + np.exp(-gate)) * up) @ w["down"]["kernel"]
-  return rms(x, p["final_norm"]["scale"])
+@pytest.fixture(params=FAMILIES)
+def family(request):
+  """A model and parameters of which none is at its initial 0 or 1."""
+  config = FAMILIES[request.param]
+  params = jax.jit(lambda key: transformer.init(config, key))(jax.random.key(0))
+  leaves, tree = jax.tree.flatten(params)
+  rng = np.random.default_rng(0)
+  moved = [x + 0.2 * rng.standard_normal(x.shape, np.float32) for x in leaves]
+  return config, jax.tree.unflatten(tree, moved)
 
 
-def test_forward_equals_the_reference(model, params):
-  tokens = np.asarray([5, 9, 300, 2, 77, 5, 5])
-  got = transformer.forward(model, params, jnp.asarray(tokens)[None])[0]
-  expected = reference_forward(model, params, tokens)
-  np.testing.assert_allclose(got, expected, atol=2e-5)
+TOKENS = np.asarray([5, 9, 30, 2, 47, 5, 5, 11])
 
 
-@pytest.mark.parametrize("split", [1, 3, 6])
-def test_reading_in_parts_equals_reading_at_once(model, params, split):
-  tokens = jax.random.randint(jax.random.key(1), (2, 7), 0, model.vocab_size)
-  whole = transformer.forward(model, params, tokens)
-  caches = transformer.empty_caches(model, 2, 16)
-  start = jnp.zeros(2, jnp.int32)
-  first, caches = transformer.extend(
-    model, params, caches, tokens[:, :split], start
+def test_forward_equals_the_reference(family):
+  config, params = family
+  got = transformer.forward(config, params, jnp.asarray(TOKENS)[None])
+  hidden, logits = reference_forward(config, params, TOKENS)
+  np.testing.assert_allclose(got[0], hidden, rtol=1e-4, atol=1e-4)
+  got = transformer.logits_of(config, params, got)[0]
+  np.testing.assert_allclose(
+    got[:, : config.num_ids], logits, rtol=1e-4, atol=2e-4
   )
-  rest, _ = transformer.extend(
-    model, params, caches, tokens[:, split:], start + split
-  )
-  got = jnp.concatenate([first, rest], 1)
-  np.testing.assert_allclose(got, whole, atol=2e-5)
+
+
+def test_an_id_that_no_token_has_is_never_likely():
+  config = FAMILIES["qwen2"]
+  params = transformer.init(config, jax.random.key(0))
+  hidden = transformer.forward(config, params, jnp.asarray(TOKENS)[None])
+  logits = transformer.logits_of(config, params, hidden)
+  assert (jax.nn.softmax(logits)[..., config.num_ids :] == 0).all()
+  assert np.isfinite(logits).all()
+
+
+def test_every_family_reads_in_parts_as_at_once(family):
+  config, params = family
+  tokens = jnp.asarray([TOKENS, TOKENS[::-1]])
+
+  @jax.jit
+  def in_parts(params):
+    caches = transformer.empty_caches(config, 2, 16)
+    parts, read = [], 0
+    for length in (4, 1, 3):
+      start = jnp.full(2, read, jnp.int32)
+      part, caches = transformer.extend(
+        config, params, caches, tokens[:, read : read + length], start
+      )
+      parts.append(part)
+      read += length
+    return jnp.concatenate(parts, 1)
+
+  whole = transformer.forward(config, params, tokens)
+  np.testing.assert_allclose(in_parts(params), whole, rtol=1e-4, atol=1e-4)
 
 
 def test_rows_of_different_lengths_share_a_cache(model, params):

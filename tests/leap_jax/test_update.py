@@ -44,7 +44,7 @@ def random_rows(model, params, lengths, seed=0):
     tokens = rng.integers(1, model.vocab_size, n).astype(np.int32)
     own = np.arange(n) >= n // 2
     hidden = transformer.forward(model, params, jnp.asarray(tokens[None, :-1]))
-    logits = transformer.logits_of(params, hidden)
+    logits = transformer.logits_of(model, params, hidden)
     logprobs = losses.token_logprobs(
       logits, jnp.asarray(tokens[None, 1:]), temperature=0.8
     )[0]
@@ -239,9 +239,9 @@ _ON_EIGHT_DEVICES = """
 import jax, numpy as np
 jax.config.update("jax_platforms", "cpu")
 from leap_jax import batching, sharding, update
-from leap_jax.models import transformer
+from leap_jax.models import sizes, transformer
 from tests.leap_jax.test_update import POLICY_LOSS, random_rows
-model = transformer.ModelConfig(vocab_size=64, **transformer.SIZES["micro"])
+model = sizes.model_config("micro", 64)
 params = transformer.init(model, jax.random.key(0))
 mesh = sharding.make_mesh()
 assert mesh.shape["data"] == 8
