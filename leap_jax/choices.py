@@ -22,6 +22,7 @@ SIZES = (  # models.sizes.SIZES
   "gemma3-270m",
   "gemma3-1b",
 )
+ATTENTION = ("xla", "cudnn")  # models.attention.IMPLEMENTATIONS
 REMAT = ("none", "block")  # models.transformer.REMAT
 METHODS = ("leap", "grpo_multi_turn", "grpo_single_turn")  # methods.METHODS
 # losses.NORMALIZATIONS

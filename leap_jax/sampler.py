@@ -34,6 +34,11 @@ class Completions(NamedTuple):
   lengths: np.ndarray  # [B] int32
   stopped: np.ndarray  # [B] bool: ended with a stop token
 
+  @property
+  def own(self) -> np.ndarray:
+    """[B, N] bool: tokens that were sampled."""
+    return np.arange(self.tokens.shape[1])[None] < self.lengths[:, None]
+
 
 class Call(NamedTuple):
   """What one call of a decoding program has done."""
@@ -50,9 +55,9 @@ class Sampler(NamedTuple):
 
   # params -> weights as decoding reads them
   prepare: Callable[[Any], Any]
-  # (weights, tokens [P, max_prompt_tokens], lengths [P]) -> state, turn 0
+  # (weights, tokens [P, max_prompt_tokens], lengths [P]) -> state in turn 0
   begin: Callable[..., SamplerState]
-  # (weights, state, rows, contexts) -> state, next turn of these rows
+  # (weights, state, rows, contexts, turn) -> state: these rows begin the turn
   tell: Callable[..., SamplerState]
   # (weights, state, key, rows, turn) -> calls, until all rows have ended
   answer: Callable[..., Iterator[Call]]
@@ -92,8 +97,8 @@ class _Programs(NamedTuple):
   decode: Mapping[tuple[int, int], Callable[..., Any]]
 
 
-def _sizes(shape, settings):
-  """(width, rows) of the programs that decode, and of those that read more."""
+def program_sizes(shape: RolloutShape, settings: Settings):
+  """(width, slots) of programs that decode, (width, rows) of those that read."""
   width_of = lambda turn: sampling.usable_widths(shape, settings, turn)
   decode = {
     (width, batch)
@@ -136,7 +141,7 @@ def _compile(config, shape, settings, params, on_compile):
     jitted = jax.jit(function, donate_argnums=1)
     return jitted.lower(weights, state, *arguments).compile()
 
-  decode_sizes, more_sizes = _sizes(shape, settings)
+  decode_sizes, more_sizes = program_sizes(shape, settings)
   by_size = lambda sizes: sorted(sizes, key=lambda s: s[0] * s[1], reverse=True)
   decode = {
     (width, batch): compiled(

@@ -13,9 +13,12 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from leap_jax import draws
+from leap_jax import draws, slots
 from leap_jax.models import attention, decoding
 from leap_jax.types import RolloutShape
+
+
+_TILE = 64  # keys
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,8 +29,11 @@ class Settings:
   stop_tokens: tuple[int, ...]  # sampled, stored and trained like others
   dtype: str = "float32"  # of weights and caches
   implementation: str = attention.XLA
-  # More decoding programs, beside those of `RolloutShape.buckets`.
-  num_slots: tuple[int, ...] = ()
+  max_slots: int = 0  # of a decoding program; 0 = all rows
+  # Decoding programs beside those of `RolloutShape.buckets`: each of about this
+  # share of the slots of the next larger one (`slots.ladder`); 1 = none.
+  slot_ratio: float = 1.0
+  least_slots: int = 8
   idle_fraction: float = 1.0  # see `slots.plan`
   # XLA's attention costs what its keys are wide: a program for each multiple of
   # so many tokens; 0 = one for each turn. cuDNN's follows each row's length.
@@ -84,7 +90,7 @@ def empty_state(config, shape: RolloutShape, settings: Settings):
   r, n = shape.num_rows, shape.max_new_tokens
   dtype = jnp.dtype(settings.dtype)
   return SamplerState(
-    caches=decoding.empty_caches(config, r, room(shape), dtype),
+    caches=decoding.empty_caches(config, r, room(shape, settings), dtype),
     lengths=jnp.zeros(r, jnp.int32),
     logits=jnp.zeros((r, config.vocab_size), jnp.float32),
     limits=jnp.zeros(r, jnp.int32),
@@ -97,12 +103,16 @@ def empty_state(config, shape: RolloutShape, settings: Settings):
   )
 
 
-def room(shape: RolloutShape) -> int:
+def room(shape: RolloutShape, settings: Settings) -> int:
   """S: tokens for which each row has a place in the caches.
 
-  One spare: a row that is full still writes somewhere when it idles.
+  One spare: a row that is full still writes somewhere when it idles. cuDNN
+  takes keys in whole tiles.
   """
-  return shape.context_tokens(shape.num_turns - 1) + 1
+  tokens = shape.context_tokens(shape.num_turns - 1) + 1
+  if settings.implementation == attention.CUDNN:
+    return -(-tokens // _TILE) * _TILE
+  return tokens
 
 
 def _begin_turn(shape, state, rows, lengths, logits):
@@ -232,7 +242,7 @@ def decode(
   keys = row_keys(key, jnp.minimum(rows, num_rows - 1), shape.group_size, turn)
   # Where the caches are: in place if attention follows lengths, else copied
   # together unless all of them take part.
-  is_whole = batch == num_rows and width == room(shape)
+  is_whole = batch == num_rows and width == room(shape, settings)
   stays = settings.implementation == attention.CUDNN or is_whole
   places = None
   if batch != num_rows and stays:
@@ -241,7 +251,7 @@ def decode(
     places = decoding.Places(rows, slot_of)
   home = None if batch == num_rows else rows
   caches = state.caches if stays else decoding.gather(state.caches, home, width)
-  stops = jnp.asarray(settings.stop_tokens)
+  stops = jnp.asarray(settings.stop_tokens, jnp.int32)
   slot = jnp.arange(batch)
 
   def body(carry):
@@ -305,7 +315,7 @@ def decode(
 def room_of(shape: RolloutShape, settings: Settings, turn: int) -> int:
   """Key width that is enough for every row until a turn ends."""
   if settings.implementation == attention.CUDNN:
-    return room(shape)
+    return room(shape, settings)
   return shape.context_tokens(turn) + 1
 
 
@@ -332,7 +342,10 @@ def width_for(shape, settings, turn: int, longest: int) -> int:
 
 def slot_counts(shape, settings, turn: int) -> tuple[int, ...]:
   """Slots of the decoding programs that a turn may use, ascending."""
-  if settings.idle_fraction >= 1:
-    return shape.buckets(turn)
-  every = {*shape.buckets(1), *settings.num_slots}
-  return tuple(sorted(s for s in every if s <= shape.num_rows))
+  most = min(settings.max_slots or shape.num_rows, shape.num_rows)
+  # Where no call ends early, a turn begins and ends with the same program.
+  buckets = shape.buckets(turn if settings.idle_fraction >= 1 else 1)
+  sizes = {b for b in buckets if b < most}
+  if settings.slot_ratio < 1:
+    sizes |= {*slots.ladder(most, settings.least_slots, settings.slot_ratio)}
+  return tuple(sorted(sizes | {most}))
