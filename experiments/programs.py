@@ -12,11 +12,14 @@ from leap_jax import (
   batching,
   buffer,
   methods,
+  draws,
   optimizer,
   sampler,
+  sampling,
   sharding,
   update,
 )
+from leap_jax.models import attention
 from leap_jax.types import TrainState
 
 
@@ -45,6 +48,26 @@ def make_optimizer(config):
     weight_decay=l.weight_decay,
     b1=l.b1,
     b2=l.b2,
+  )
+
+
+def sampler_settings(config, stop_tokens) -> sampling.Settings:
+  """How a run samples."""
+  s = config.sampler
+  implementation = s.attention
+  if implementation == "auto":
+    implementation = attention.choose(s.dtype)
+  return sampling.Settings(
+    rule=draws.Rule(config.rollout.temperature, s.top_k, s.top_p, s.min_p),
+    stop_tokens=tuple(stop_tokens),
+    dtype=s.dtype,
+    implementation=implementation,
+    max_slots=s.max_slots,
+    slot_ratio=s.slot_ratio,
+    least_slots=s.least_slots,
+    idle_fraction=s.idle_fraction,
+    prefix_step=s.prefix_step,
+    prompts_per_call=s.prompts_per_call,
   )
 
 
@@ -81,14 +104,13 @@ def compile_programs(run: Run, state: TrainState) -> Programs:
     )
     on_compile("policy")
     policy = compute.compile_policy(run, state)
-    sampling = sampler.make_sampler(
+    samples = sampler.make_sampler(
       run.model,
       run.shape,
+      sampler_settings(config, run.tokenizer.stop_tokens),
       policy(state),
-      temperature=config.rollout.temperature,
-      stop_tokens=run.tokenizer.stop_tokens,
       on_compile=on_compile,
     )
     on_compile("buffer")
     buffers = buffer.compile_programs(run.shape)
-  return Programs(method, sampling, buffers, update_fn, specs, policy)
+  return Programs(method, samples, buffers, update_fn, specs, policy)

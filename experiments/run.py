@@ -86,6 +86,7 @@ def _train(config, settings, run_folder, pool) -> int:
   import numpy as np
 
   from experiments import (
+    compile_cache,
     compute,
     heldout,
     iterations,
@@ -108,6 +109,8 @@ def _train(config, settings, run_folder, pool) -> int:
   )
   from leap_jax.models import transformer
 
+  if config.run.compilation_cache is not None:
+    compile_cache.use(config.run.compilation_cache)
   with contextlib.ExitStack() as stack:
     compiled = stack.enter_context(compilations.counted())
     started = time.perf_counter()

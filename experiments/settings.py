@@ -153,6 +153,10 @@ def _below_one(value):
   return None if 0.0 <= value < 1.0 else "at least 0 and below 1"
 
 
+def _share(value):
+  return None if 0.0 < value <= 1.0 else "above 0 and at most 1"
+
+
 def _named(value):
   return None if value.strip() else "a name or a folder, not empty"
 
@@ -218,6 +222,17 @@ _CHECKS = {
   "rollout.row_buckets": _ascending,
   "rollout.max_refill_rounds": _at_least(0),
   "rollout.min_spread_groups": _at_least(0),
+  "sampler.top_k": _at_least(0),
+  "sampler.top_p": _share,
+  "sampler.min_p": _below_one,
+  "sampler.dtype": _choice(("float32", "bfloat16")),
+  "sampler.attention": _choice(("auto", *choices.ATTENTION)),
+  "sampler.max_slots": _at_least(0),
+  "sampler.slot_ratio": _between(0.25, 1.0),
+  "sampler.least_slots": _at_least(1),
+  "sampler.idle_fraction": _share,
+  "sampler.prefix_step": _at_least(0),
+  "sampler.prompts_per_call": _at_least(0),
   "method.name": _choice(choices.METHODS),
   "method.f_lo": _between(0.0, 1.0),
   "method.f_hi": _between(0.0, 1.0),
@@ -255,6 +270,7 @@ _CHECKS = {
   "run.keep_checkpoints": _at_least(2),
   "run.save_trajectories": _anything,
   "run.model_devices": _at_least(1),
+  "run.compilation_cache": _unset_or(_named),
 }
 
 
@@ -304,6 +320,11 @@ def validate(config: config_dict.ConfigDict) -> None:
       config.harness.backend == "ray" or config.harness.ray_address is None,
       f"config.harness.ray_address={config.harness.ray_address} needs "
       "config.harness.backend=ray",
+    ),
+    (
+      config.sampler.attention != "cudnn" or config.sampler.dtype != "float32",
+      "config.sampler.attention=cudnn computes in 16 bits; set "
+      "config.sampler.dtype=bfloat16",
     ),
     (
       config.policy.source != "random" or config.warm_start.num_steps > 0,

@@ -26,6 +26,7 @@ SIZES = (  # models.sizes.SIZES
   "gemma3-270m",
   "gemma3-1b",
 )
+ATTENTION = ("xla", "cudnn")  # models.attention.IMPLEMENTATIONS
 METHODS = ("leap", "grpo_multi_turn", "grpo_single_turn")  # methods.METHODS
 # losses.NORMALIZATIONS
 NORMALIZATIONS = ("token_mean", "sequence_mean", "constant_length")

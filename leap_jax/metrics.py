@@ -42,6 +42,10 @@ METRICS = {
   "rollout/feedback_cut": ("turns", "feedback cut to its token budget"),
   "rollout/tokens": ("tokens", "sampled by the policy"),
   "rollout/useful_slots": ("fraction", "decoding slots that gave a token"),
+  "rollout/kept_mass": (
+    "fraction",
+    "of the softmax that top-k, top-p and min-p left, per sampled token",
+  ),
   "kernels/submitted": ("candidates", "turns sent to the harness"),
   "kernels/judged": (
     "candidates",

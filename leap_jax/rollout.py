@@ -1,8 +1,8 @@
 """The multi-turn loop: the only place where policy and harness meet.
 
 A mask saves no time. After the first turn only the rows that the gate lets
-through, and that are not solved, go on: they are gathered into the smallest
-batch bucket that holds them.
+through, and that are not solved, go on: they take the slots of the smallest
+decoding program that holds them.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from kernels_eval.client import HarnessError
 from kernels_eval.schema import Evaluation, ProblemCard, Request
 from leap_jax import buffer as buffer_lib
 from leap_jax import feedback, methods, prompts
-from leap_jax.sampler import Sampler
+from leap_jax.sampler import Sampler, all_answers
 from leap_jax.tokenizer import Tokenizer
 from leap_jax.types import (
   EndReason,
@@ -45,7 +45,8 @@ class Stats:
   sample_seconds: float = 0.0
   harness_seconds: float = 0.0
   sampled_tokens: int = 0
-  decode_slots: int = 0  # rows times steps, useful or not
+  decode_slots: int = 0  # slots times steps, useful or not
+  kept_mass: float = 0.0  # p(K) of `draws`, summed over sampled tokens
   harness_calls: int = 0  # candidates submitted
   truncated_turns: int = 0
   turns: int = 0
@@ -181,7 +182,8 @@ def collect(
   ]
   tokens, lengths = _pad(ids, shape.max_prompt_tokens)
   started = time.perf_counter()
-  state = sampler.prefill(params, tokens, lengths)
+  weights = sampler.prepare(params)
+  state = sampler.begin(weights, tokens, lengths)
   stats.sample_seconds += time.perf_counter() - started
 
   buffer = programs.init()
@@ -190,13 +192,13 @@ def collect(
   width = shape.max_prompt_tokens
   active = np.zeros(len(problems), bool)
   for turn in range(shape.num_turns):
-    batch = shape.num_rows if turn == 0 else shape.bucket_for(len(live))
     answers, state = _sample_turn(
-      sampler, shape, params, key, state, live, turn, batch, stats
+      sampler, weights, key, state, live, turn, stats
     )
     evaluations = _judge(tokenizer, answers, live, turn, evaluate, stats)
     if turn == 0:
       _check_harness(evaluations)
+    batch = shape.num_rows if turn == 0 else shape.bucket_for(len(live))
     buffer = _record(
       programs.record_turn[turn, batch],
       buffer,
@@ -217,36 +219,37 @@ def collect(
     if turn + 1 == shape.num_turns:
       break
     goes_on = executed[..., turn + 1].reshape(-1)
-    contexts, following, places = [], [], []
-    for place, row in enumerate(live):
+    contexts, following = [], []
+    for row in live:
       if not goes_on[row.index]:
         continue
       context = _next_context(row, shape, tokenizer, stats)
       if context is not None:
         contexts.append(context)
         following.append(row)
-        places.append(place)
     live = following
     if not live:
       break
     width = shape.max_feedback_tokens
-    state = _enter_turn(
-      sampler, shape, params, state, contexts, places, turn + 1, batch, stats
+    started = time.perf_counter()
+    state = sampler.tell(
+      weights, state, [row.index for row in live], contexts, turn + 1
     )
+    stats.sample_seconds += time.perf_counter() - started
   return Collected(buffer, active, [row.finish() for row in rows], stats)
 
 
-def _sample_turn(sampler, shape, params, key, state, live, turn, batch, stats):
-  """Decodes one turn; returns host arrays and the state behind them."""
+def _sample_turn(sampler, weights, key, state, live, turn, stats):
+  """Decodes one turn; returns answers row by row and the state behind them."""
   started = time.perf_counter()
-  index = np.zeros(batch, np.int32)
-  index[: len(live)] = [row.index for row in live]
-  alive = np.arange(batch) < len(live)
-  answers, state = sampler.decode[turn, batch](params, state, key, index, alive)
-  answers = jax.device_get(answers)
+  rows = [row.index for row in live]
+  answers, state, slot_steps = all_answers(
+    sampler.answer(weights, state, key, rows, turn), rows
+  )
   stats.sample_seconds += time.perf_counter() - started
   stats.sampled_tokens += int(answers.lengths.sum())
-  stats.decode_slots += int(answers.num_steps) * batch
+  stats.decode_slots += slot_steps
+  stats.kept_mass += float(np.exp(answers.log_kept[answers.own]).sum())
   return answers, state
 
 
@@ -302,6 +305,7 @@ def _record(
   batch,
 ):
   pad = batch - len(live)
+  filled = lambda x: np.pad(x, [(0, pad)] + [(0, 0)] * (x.ndim - 1))
   place = np.full(batch, shape.num_rows, np.int32)
   place[: len(live)] = [row.index for row in live]
   context, context_lengths = _pad(contexts + [[]] * pad, width)
@@ -311,9 +315,9 @@ def _record(
     place,
     context,
     context_lengths,
-    answers.tokens,
-    answers.lengths,
-    answers.logprobs,
+    filled(answers.tokens),
+    filled(answers.lengths),
+    filled(answers.logprobs),
     of([row.turns[-1].correct for row in live], bool),
     of([e.counts for e in evaluations], bool),
     of([e.speedup or 0.0 for e in evaluations], np.float32),
@@ -353,21 +357,3 @@ def _next_context(row, shape, tokenizer, stats):
   row.turns[-1] = dataclasses.replace(last, feedback=text)
   row.num_tokens += len(context)
   return context
-
-
-def _enter_turn(
-  sampler, shape, params, state, contexts, places, turn, before, stats
-):
-  """Gathers the rows that go on and lets them read their feedback."""
-  started = time.perf_counter()
-  batch = shape.bucket_for(len(places))
-  index = np.zeros(batch, np.int32)
-  index[: len(places)] = places
-  tokens, lengths = _pad(
-    contexts + [[]] * (batch - len(places)), shape.max_feedback_tokens
-  )
-  state = sampler.next_turn[turn, before, batch](
-    params, state, index, tokens, lengths
-  )
-  stats.sample_seconds += time.perf_counter() - started
-  return state

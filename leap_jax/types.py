@@ -147,15 +147,3 @@ class RolloutShape:
   def bucket_for(self, num_rows: int) -> int:
     """The smallest bucket for later turns that holds so many rows."""
     return next(b for b in self.buckets(1) if b >= num_rows)
-
-  def transitions(self, turn: int) -> tuple[tuple[int, int], ...]:
-    """(batch of the turn before, batch of this turn), from turn 1.
-
-    Rows only drop out, so a batch never grows.
-    """
-    return tuple(
-      (before, batch)
-      for before in self.buckets(turn - 1)
-      for batch in self.buckets(turn)
-      if batch <= before
-    )

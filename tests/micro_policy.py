@@ -5,7 +5,7 @@ import pytest
 
 from kernels_eval import client, problems
 from kernels_eval.schema import Evaluation, Phase, Status
-from leap_jax import buffer, prompts, sampler, tokenizer
+from leap_jax import buffer, draws, prompts, sampler, sampling, tokenizer
 from leap_jax.models import sizes, transformer
 from leap_jax.types import RolloutShape
 
@@ -63,13 +63,8 @@ def params(model):
 @pytest.fixture(scope="session")
 def sampling(model, shape, params, vocabulary):
   """The compiled sampler at temperature 0.8."""
-  return sampler.make_sampler(
-    model,
-    shape,
-    params,
-    temperature=0.8,
-    stop_tokens=vocabulary.stop_tokens,
-  )
+  settings = sampling.Settings(draws.Rule(0.8), vocabulary.stop_tokens)
+  return sampler.make_sampler(model, shape, settings, params)
 
 
 @pytest.fixture(scope="session")

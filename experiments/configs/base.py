@@ -82,6 +82,30 @@ def get_config() -> config_dict.ConfigDict:
   c.rollout.min_spread_groups = 1
   c.rollout.max_refill_rounds = 0
 
+  c.sampler = config_dict.ConfigDict()
+  # What is cut off in sampling, in this order; the stored log-probability is
+  # that of the whole softmax (leap_jax/draws.py).
+  c.sampler.top_k = 0  # keep the k most probable ids; 0 = all
+  c.sampler.top_p = 1.0  # keep the smallest set with at least this mass
+  c.sampler.min_p = 0.0  # keep ids with this share of the top one's probability
+  # Of weights and caches while sampling: "float32" or "bfloat16".
+  c.sampler.dtype = "float32"
+  # "xla", "cudnn" (NVIDIA, 16 bits), or "auto": cudnn where it can be.
+  c.sampler.attention = "auto"
+  # Decoding programs: of at most so many slots (0 = all rows), and, where
+  # slot_ratio is below 1, smaller ones down to least_slots, each about that
+  # share of the next. More programs waste fewer slots and compile longer.
+  c.sampler.max_slots = 0
+  c.sampler.slot_ratio = 1.0
+  c.sampler.least_slots = 8
+  # Rows get new slots when this share of the slots is idle or could be saved;
+  # 1 = when all have ended.
+  c.sampler.idle_fraction = 1.0
+  # Attention of XLA looks at a multiple of so many tokens; 0 = at all that a
+  # turn may have. (cuDNN looks at what there is.)
+  c.sampler.prefix_step = 0
+  c.sampler.prompts_per_call = 0  # prompts that are read at once; 0 = all
+
   c.method = config_dict.ConfigDict()
   c.method.name = "leap"  # a key of methods.METHODS
   c.method.f_lo = 0.5  # DCP: least fraction of first-turn failures ...
@@ -137,4 +161,7 @@ def get_config() -> config_dict.ConfigDict:
   # Of several devices: how many share the heads of one copy of the model; the
   # rest split the rows, and all of them the parameters.
   c.run.model_devices = 1
+  # Folder in which compiled programs are kept for the next start; unset =
+  # nowhere. What lies in it is run: never share it.
+  c.run.compilation_cache = config_dict.placeholder(str)
   return c.lock()

@@ -9,44 +9,12 @@ Shapes: B rows, T new tokens, S cache length, D width, N heads, K key-value
 heads, H head size, V vocabulary.
 """
 
-from typing import NamedTuple
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from leap_jax.models import layer_rules, rope
+from leap_jax.models import attention, layer_rules, rope
 from leap_jax.models.config import ModelConfig
-
-
-class Cache(NamedTuple):
-  """Keys and values of one layer: [B, S, K, H] each."""
-
-  keys: jax.Array
-  values: jax.Array
-
-
-def _attend(query, keys, values, mask):
-  """Grouped-query attention.
-
-  Args:
-    query: [B, T, N, H].
-    keys: [B, S, K, H].
-    values: [B, S, K, H].
-    mask: [B, T, S] True where a query may look.
-
-  Returns:
-    [B, T, N * H].
-  """
-  b, t, n, h = query.shape
-  k = keys.shape[2]
-  grouped = query.reshape(b, t, k, n // k, h)
-  scores = jnp.einsum(
-    "btkgh,bskh->bkgts", grouped, keys, preferred_element_type=jnp.float32
-  )
-  scores = jnp.where(mask[:, None, None], scores * h**-0.5, -1e30)
-  weights = jax.nn.softmax(scores, -1).astype(values.dtype)
-  return jnp.einsum("bkgts,bskh->btkgh", weights, values).reshape(b, t, n * h)
 
 
 ACTIVATIONS = {
@@ -111,14 +79,16 @@ class Block(nn.Module):
       self.post_attention_norm = _norm(c)
       self.post_mlp_norm = _norm(c)
 
-  def project(self, x, positions, frequencies):
-    """Queries [B, T, N, H], keys and values [B, T, K, H] of new tokens."""
+  def before_attention(self, x):
+    """What the projections of queries, keys and values read."""
+    return self.attention_norm(x)
+
+  def heads(self, query, key, value, positions, frequencies):
+    """Projections [B, T, heads * H] -> heads [B, T, heads, H], rotated."""
     c = self.config
-    b, t, _ = x.shape
-    x = self.attention_norm(x)
-    query = self.query(x).reshape(b, t, c.num_heads, c.head_size)
-    key = self.key(x).reshape(b, t, c.num_kv_heads, c.head_size)
-    value = self.value(x).reshape(b, t, c.num_kv_heads, c.head_size)
+    split = lambda y, heads: y.reshape(*y.shape[:2], heads, c.head_size)
+    query, key = split(query, c.num_heads), split(key, c.num_kv_heads)
+    value = split(value, c.num_kv_heads)
     if c.has_qk_norm:
       query, key = self.query_norm(query), self.key_norm(key)
     query = rope.rotate(query, positions, frequencies, c.rope_scaling)
@@ -128,26 +98,36 @@ class Block(nn.Module):
       query = query * (c.attention_scale * c.head_size**0.5)
     return query, key, value
 
-  def finish(self, x, attended):
-    """Adds attention and MLP to the residual stream."""
-    c = self.config
+  def add_attention(self, x, attended):
+    """Adds [B, T, N * H] of attention to the residual stream."""
     attended = self.out(attended)
-    x = x + (
-      self.post_attention_norm(attended) if c.has_post_norms else attended
-    )
-    h = self.mlp_norm(x)
-    h = self.down(ACTIVATIONS[c.activation](self.gate(h)) * self.up(h))
-    return x + (self.post_mlp_norm(h) if c.has_post_norms else h)
+    if self.config.has_post_norms:
+      attended = self.post_attention_norm(attended)
+    return x + attended
+
+  def before_mlp(self, x):
+    """What the projections of the MLP read."""
+    return self.mlp_norm(x)
+
+  def add_mlp(self, x, gate, up):
+    """Adds the MLP, of which two projections are given, to the stream."""
+    h = self.down(ACTIVATIONS[self.config.activation](gate) * up)
+    return x + (self.post_mlp_norm(h) if self.config.has_post_norms else h)
 
   def __call__(self, x, positions, rule):
     """All tokens at once: [B, T, D] -> ([B, T, D], None), for nn.scan."""
-    # Rows are padded on the right, where causality hides the padding.
     rule = rule or layer_rules.rule_of(self.config, 0)
-    mask = layer_rules.visible(
-      positions[:, :, None], positions[:, None], rule.window
+    h = self.before_attention(x)
+    attended = attention.whole_rows(
+      *self.heads(
+        self.query(h), self.key(h), self.value(h), positions, rule.frequencies
+      ),
+      implementation=attention.XLA,
+      window=rule.window,
     )
-    query, key, value = self.project(x, positions, rule.frequencies)
-    return self.finish(x, _attend(query, key, value, mask)), None
+    x = self.add_attention(x, attended)
+    h = self.before_mlp(x)
+    return self.add_mlp(x, self.gate(h), self.up(h)), None
 
 
 class Decoder(nn.Module):
@@ -236,62 +216,9 @@ def logits_of(config: ModelConfig, params, hidden: jax.Array) -> jax.Array:
   return without_padding_ids(config, hidden @ head_of(params).T)
 
 
-def empty_caches(
-  config: ModelConfig, batch: int, length: int, dtype=jnp.float32
-) -> tuple[Cache, ...]:
-  """Zeroed caches, one for each layer."""
-  shape = (batch, length, config.num_kv_heads, config.head_size)
-  return tuple(
-    Cache(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
-    for _ in range(config.num_layers)
-  )
-
-
-def extend(
-  config: ModelConfig,
-  params,
-  caches: tuple[Cache, ...],
-  tokens: jax.Array,
-  start: jax.Array,
-) -> tuple[jax.Array, tuple[Cache, ...]]:
-  """Hidden states of T more tokens of rows whose first tokens are cached.
-
-  Args:
-    config: sizes.
-    params: as made by `init`.
-    caches: one for each layer, [B, S, K, H].
-    tokens: [B, T] new tokens, right-padded; padding writes garbage behind the
-      row's end, where the next call overwrites it before anybody looks.
-    start: [B] number of cached tokens of each row; start + T <= S.
-
-  Returns:
-    ([B, T, D], caches with the new keys and values).
-  """
-  block = Block(config)
-  x = embed(config, params["embedding"]["embedding"][tokens])
-  positions = start[:, None] + jnp.arange(tokens.shape[1])[None]
-  length = caches[0].keys.shape[1]
-  slots = jnp.arange(length)[None, None]
-  write = jax.vmap(
-    lambda cache, new, at: jax.lax.dynamic_update_slice(cache, new, (at, 0, 0))
-  )
-  extended = []
-  for i, cache in enumerate(caches):
-    layer = {"params": jax.tree.map(lambda p, i=i: p[i], params["blocks"])}
-    rule = layer_rules.rule_of(config, i)
-    mask = layer_rules.visible(positions[..., None], slots, rule.window)
-    query, key, value = block.apply(
-      layer, x, positions, rule.frequencies, method="project"
-    )
-    cache = Cache(
-      write(cache.keys, key.astype(cache.keys.dtype), start),
-      write(cache.values, value.astype(cache.values.dtype), start),
-    )
-    extended.append(cache)
-    attended = _attend(query, cache.keys, cache.values, mask)
-    x = block.apply(layer, x, attended, method="finish")
-  x = _norm(config).apply({"params": params["final_norm"]}, x)
-  return x, tuple(extended)
+def final_norm(config: ModelConfig, params, x: jax.Array) -> jax.Array:
+  """[..., D] behind the last block -> [..., D] normed hidden states."""
+  return _norm(config).apply({"params": params["final_norm"]}, x)
 
 
 def num_params(params) -> int:
