@@ -17,7 +17,6 @@ from leap_jax import draws, slots
 from leap_jax.models import attention, decoding
 from leap_jax.types import RolloutShape
 
-
 _TILE = 64  # keys
 
 

@@ -16,7 +16,6 @@ import jax.numpy as jnp
 from leap_jax.models import attention, layer_rules, rope
 from leap_jax.models.config import ModelConfig
 
-
 ACTIVATIONS = {
   "silu": nn.silu,
   "gelu_tanh": lambda x: nn.gelu(x, approximate=True),
@@ -187,11 +186,6 @@ def forward(config: ModelConfig, params, tokens: jax.Array) -> jax.Array:
     [B, T, D].
   """
   return Decoder(config).apply({"params": params}, tokens)
-
-
-def final_norm(config: ModelConfig, params, x: jax.Array) -> jax.Array:
-  """[..., D] -> [..., D], behind the last block."""
-  return _norm(config).apply({"params": params["final_norm"]}, x)
 
 
 def head_of(params) -> jax.Array:

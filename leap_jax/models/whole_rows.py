@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from leap_jax.models import attention, layer_rules, transformer
 
@@ -27,6 +28,7 @@ class Execution:
 
   remat: str = "none"  # a key of REMAT
   attention: str = attention.XLA  # one of attention.IMPLEMENTATIONS
+  products: str = "one_by_one"  # a key of PRODUCTS
   unroll: int = 1  # layers in one step of the scan
   # On several devices: where parameters (of a layer, and of the rest) and
   # hidden states lie while they are used, and attention that runs on each
@@ -60,6 +62,27 @@ REMAT = {
 }
 
 
+def _product(layer, x):
+  product = x @ layer["kernel"]
+  return product + layer["bias"] if "bias" in layer else product
+
+
+def _one_by_one(layers, x):
+  return [_product(layer, x) for layer in layers]
+
+
+def _side_by_side(layers, x):
+  """One product in place of several: the input is read once. Same sums."""
+  joined = jax.tree.map(lambda *leaves: jnp.concatenate(leaves, -1), *layers)
+  ends = np.cumsum([layer["kernel"].shape[-1] for layer in layers])[:-1]
+  return jnp.split(_product(joined, x), ends, -1)
+
+
+# How several projections of one input are computed. Heads that lie on several
+# devices cannot be joined.
+PRODUCTS = {"one_by_one": _one_by_one, "side_by_side": _side_by_side}
+
+
 def hidden_states(
   config: transformer.ModelConfig,
   params,
@@ -86,6 +109,7 @@ def hidden_states(
   rules = layer_rules.stacked(config)
   every = layer_rules.rule_of(config, 0)
   positions = jnp.broadcast_to(jnp.arange(tokens.shape[1])[None], tokens.shape)
+  products = PRODUCTS[execution.products]
   attend = execution.split_attention(
     functools.partial(attention.whole_rows, implementation=execution.attention)
   )
@@ -93,12 +117,17 @@ def hidden_states(
   def layer(x, stacked):
     params, rule = stacked
     rule = rule or every
-    variables = {"params": execution.place_params(params)}
-    query, key, value = block.apply(
-      variables, x, positions, rule.frequencies, method="project"
+    params = execution.place_params(params)
+    run = lambda method, *inputs: block.apply(
+      {"params": params}, *inputs, method=method
     )
-    attended = attend(query, key, value, lengths, window=rule.window)
-    x = block.apply(variables, x, attended, method="finish")
+    h = run("before_attention", x)
+    projected = products([params[n] for n in ("query", "key", "value")], h)
+    heads = run("heads", *projected, positions, rule.frequencies)
+    attended = attend(*heads, lengths, window=rule.window)
+    x = run("add_attention", x, attended)
+    h = run("before_mlp", x)
+    x = run("add_mlp", x, *products([params[n] for n in ("gate", "up")], h))
     return execution.place_hidden(x), None
 
   policy = REMAT[execution.remat]

@@ -26,8 +26,8 @@ def gradient(params, **options):
 
 @pytest.mark.parametrize("options", [
   dict(remat="dots"),
-  dict(remat="block"),
   dict(remat="block", unroll=2),
+  dict(products="side_by_side"),
 ], ids=str)  # fmt: skip
 def test_memory_and_loops_change_no_gradient(params, options):
   expected = gradient(params)(params)
