@@ -53,8 +53,8 @@ def _policy(config, run_folder, train_names, pool):
 
   import jax
 
-  from experiments import cold_start
-  from leap_jax import policy_io, tokenizer
+  from experiments import cold_start, policies
+  from leap_jax import tokenizer
   from leap_jax.models import sizes, transformer
 
   dataset = None
@@ -63,10 +63,7 @@ def _policy(config, run_folder, train_names, pool):
       config, run_folder, train_names, pool
     )
   if config.policy.source != "random":
-    source = pathlib.Path(config.policy.source)
-    if config.policy.source == "shipped":
-      source = policy_io.SHIPPED
-    model, params, vocabulary = policy_io.load(source)
+    model, params, vocabulary = policies.start(config)
     return model, params, vocabulary, dataset
   path = run_folder / "tokenizer.json"
   if not path.exists():

@@ -189,6 +189,8 @@ _SEED = _between(0, 2**32 - 1)
 _CHECKS = {
   "seed": _SEED,
   "policy.source": _named,
+  "policy.system_prompt": _anything,
+  "policy.chat_template": _unset_or(_named),
   "policy.size": _choice(choices.SIZES),
   "policy.vocab_size": _at_least(300),
   "policy.remat": _choice(("auto", *choices.REMAT)),

@@ -12,8 +12,10 @@ ROOT = pathlib.Path(__file__).parents[1]
 LAYERS = (
   (
     "kernels_eval.schema",
+    "leap_jax.chat_format",
     "leap_jax.choices",
     "leap_jax.files",
+    "leap_jax.policy_error",
     "leap_jax.types",
   ),
   (
@@ -41,6 +43,8 @@ LAYERS = (
     "leap_jax.fitting",
     "leap_jax.metrics",
     "leap_jax.policy_io",
+    "leap_jax.policy_source",
+    "leap_jax.pretrained",
     "leap_jax.sampler",
     "leap_jax.sharding",
     "leap_jax.update",

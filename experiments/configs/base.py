@@ -15,9 +15,14 @@ def get_config() -> config_dict.ConfigDict:
 
   c.policy = config_dict.ConfigDict()
   # Where the policy comes from: "shipped" (the warm-started tiny policy of this
-  # package), "random" (needs warm_start.num_steps > 0 to be of any use), or a
-  # folder that a run has written (WORKDIR/policy).
+  # package), "random" (needs warm_start.num_steps > 0 to be of any use), a
+  # folder that a run has written (WORKDIR/policy), a Hugging Face folder
+  # (config.json, safetensors, tokenizer.json), or a GGUF file (extra `gguf`).
   c.policy.source = "shipped"
+  # Of a Hugging Face folder or GGUF file; unset = as its chat template says. A
+  # base model has no template: name a Jinja file.
+  c.policy.system_prompt = config_dict.placeholder(str)
+  c.policy.chat_template = config_dict.placeholder(str)
   c.policy.size = "tiny"  # of a random policy: a key of sizes.SIZES
   c.policy.vocab_size = 640  # of a random policy's tokenizer
   # What the backward pass computes again to save memory: "none", "dots" (all

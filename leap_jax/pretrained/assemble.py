@@ -1,15 +1,14 @@
 """Stored tensors to the parameters of a model: stacked, checked, complete."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from flax import traverse_util
 
-from leap_jax.models.config import ModelConfig
 from leap_jax.policy_error import PolicyError
-from leap_jax.pretrained import tensor_names
+from leap_jax.pretrained.tensor_names import Leaf
 from leap_jax.pretrained.tensor_source import TensorSource
 
 
@@ -48,8 +47,7 @@ def _finite(source, name):
 
 
 def assemble(
-  config: ModelConfig,
-  naming: tensor_names.Naming,
+  leaves: Sequence[Leaf],
   source: TensorSource,
   *,
   ignored: tuple[str, ...] = (),
@@ -62,8 +60,7 @@ def assemble(
   stack as they are read.
 
   Args:
-    config: of the model.
-    naming: of the storage format.
+    leaves: every parameter of the model and its stored names.
     source: the tensors.
     ignored: names that may be there and are of no use.
     dtype: of the parameters.
@@ -75,7 +72,6 @@ def assemble(
   Raises:
     PolicyError: a tensor is missing, unknown, of another shape or not finite.
   """
-  leaves = tensor_names.leaves(config, naming)
   _check(leaves, source, ignored)
   params = {}
   for leaf in leaves:

@@ -95,6 +95,29 @@ def _shards(folder):
   return shards
 
 
+def _source(where, found):
+  """Of name -> (path, dtype, shape, first byte)."""
+
+  def read(name):
+    path, dtype, shape, begin = found[name]
+    if 0 in shape:
+      return np.zeros(shape, dtype)
+    return np.memmap(path, dtype, "r", offset=begin, shape=shape or (1,))
+
+  return TensorSource(where, {n: entry[2] for n, entry in found.items()}, read)
+
+
+def open_file(path: pathlib.Path) -> TensorSource:
+  """The tensors of one file.
+
+  Raises:
+    PolicyError: it is truncated or damaged, or a dtype is not of DTYPES.
+  """
+  return _source(
+    str(path), {name: (path, *entry) for name, entry in _header(path).items()}
+  )
+
+
 def open_folder(folder: pathlib.Path) -> TensorSource:
   """The tensors of a Hugging Face folder, in one file or several.
 
@@ -113,11 +136,4 @@ def open_folder(folder: pathlib.Path) -> TensorSource:
       )
     for name, entry in header.items():
       found[name] = (folder / file, *entry)
-
-  def read(name):
-    path, dtype, shape, begin = found[name]
-    return np.memmap(path, dtype, "r", offset=begin, shape=shape or (1,))
-
-  return TensorSource(
-    str(folder), {name: entry[2] for name, entry in found.items()}, read
-  )
+  return _source(str(folder), found)

@@ -90,14 +90,19 @@ class Leaf(NamedTuple):
   is_transposed: bool  # stored [out, in], kept [in, out]
 
 
-def leaves(config: ModelConfig, naming: Naming) -> list[Leaf]:
-  """Every parameter of a model, with its stored names."""
+def _paths(config):
+  """(path, shape) of every parameter."""
   tree = jax.eval_shape(
     lambda key: transformer.init(config, key), jax.random.key(0)
   )
-  out = []
   for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-    path = tuple(key.key for key in path)
+    yield tuple(key.key for key in path), leaf.shape
+
+
+def leaves(config: ModelConfig, naming: Naming) -> list[Leaf]:
+  """Every parameter of a model, with its stored names."""
+  out = []
+  for path, shape in _paths(config):
     is_stacked = path[0] == "blocks"
     *_, part, kind = path
     name = naming.parts[part] + (".bias" if kind == "bias" else ".weight")
@@ -105,5 +110,13 @@ def leaves(config: ModelConfig, naming: Naming) -> list[Leaf]:
     if is_stacked:
       layers = range(config.num_layers)
       names = tuple(naming.layer.format(i) + name for i in layers)
-    out.append(Leaf(path, leaf.shape, names, is_stacked, kind == "kernel"))
+    out.append(Leaf(path, shape, names, is_stacked, kind == "kernel"))
   return out
+
+
+def own_leaves(config: ModelConfig) -> list[Leaf]:
+  """Every parameter as a run writes it: under its path, layers stacked."""
+  return [
+    Leaf(path, shape, ("/".join(path),), False, False)
+    for path, shape in _paths(config)
+  ]
