@@ -50,21 +50,26 @@ def _say(text: str) -> None:
 def _policy(config, run_folder, train_names, pool):
   """Sizes, parameters and tokenizer of the policy to start from, and the
   conversations of its warm start."""
-
   import jax
 
-  from experiments import cold_start, policies
+  from experiments import cold_start, memory_check, policies
   from leap_jax import tokenizer
   from leap_jax.models import sizes, transformer
 
+  opened = None
+  if config.policy.source != "random":
+    opened = policies.open_source(config)
+    memory_check.check(config, opened.config)
+  else:
+    about = sizes.model_config(config.policy.size, config.policy.vocab_size)
+    memory_check.check(config, about)
   dataset = None
   if config.warm_start.num_steps:
     dataset = cold_start.load(run_folder) or cold_start.make_for_run(
       config, run_folder, train_names, pool
     )
-  if config.policy.source != "random":
-    model, params, vocabulary = policies.start(config)
-    return model, params, vocabulary, dataset
+  if opened is not None:
+    return opened.config, opened.read(), opened.tokenizer, dataset
   path = run_folder / "tokenizer.json"
   if not path.exists():
     texts = [message.text for turns in dataset for message in turns]

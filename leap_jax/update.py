@@ -169,7 +169,7 @@ def _policy_gradient(config, objective, compute):
       config,
       params,
       micro.tokens if is_fused else micro.tokens[:, :inputs],
-      micro.lengths,
+      jnp.maximum(micro.lengths, 1),  # padding rows too
       execution,
     )[:, :inputs]
     mask = targets.own & (targets.weights > 0)

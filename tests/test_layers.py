@@ -25,6 +25,7 @@ LAYERS = (
     "leap_jax.feedback",
     "leap_jax.head",
     "leap_jax.losses",
+    "leap_jax.memory",
     "leap_jax.methods",
     "leap_jax.models",
     "leap_jax.optimizer",

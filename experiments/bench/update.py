@@ -6,8 +6,10 @@ between them, own tokens the answers'. One update of all rows of a rollout is
 timed, until its metrics are on the host.
 """
 
+import dataclasses
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -17,8 +19,10 @@ import tqdm
 from experiments import compute, programs, state
 from experiments.bench import flops, record
 from experiments.bench.sampler import model_of
-from leap_jax import batching, compilations, sharding, update
+from leap_jax import batching, compilations, fitting, sharding, update
 from leap_jax.models import attention, transformer
+from leap_jax.models.config import ModelConfig
+from leap_jax.types import Bucket, TrainState
 
 _PROMPT, _ANSWER, _FEEDBACK = 300, 150, 100
 _SPREAD = 0.15  # standard deviation of a part, as a share of its mean
@@ -53,19 +57,6 @@ def turn_rows(
   return rows
 
 
-def random_training(config, model, mesh) -> compute.Training:
-  """Random parameters, made where they lie."""
-  abstract = jax.eval_shape(
-    lambda key: transformer.init(model, key), jax.random.key(0)
-  )
-  make = jax.jit(
-    lambda key: transformer.init(model, key),
-    out_shardings=sharding.param_shardings(model, mesh, abstract),
-  )
-  params = make(jax.random.key(config.seed))
-  return compute.split_policy(config, model, mesh, params)
-
-
 def bench_run(config, model, mesh, training, say) -> state.Run:
   """What `compute` needs of a run; nothing is sampled, judged or saved."""
   return state.Run(
@@ -89,7 +80,7 @@ def bench_run(config, model, mesh, training, say) -> state.Run:
 
 
 def _packed(config, mesh, num_ids):
-  """(rows, specs, buckets on the devices, computed tokens)."""
+  """(rows, buckets on the devices, computed tokens)."""
   learner, rollout = config.learner, config.rollout
   num_rows = rollout.num_problems * rollout.group_size
   rows = turn_rows(num_rows, learner.bucket_tokens[-1], num_ids, config.seed)
@@ -100,32 +91,52 @@ def _packed(config, mesh, num_ids):
   return rows, tuple(sharding.shard_rows(mesh, b) for b in buckets), computed
 
 
-def measure(config, repeats: int) -> dict[str, Any]:
-  """Compiles and measures.
+@dataclasses.dataclass
+class Prepared:
+  """A compiled update and what it is measured on."""
+
+  config: Any
+  model: ModelConfig
+  mesh: jax.sharding.Mesh
+  rows: list[batching.Row]
+  buckets: tuple[Bucket, ...]
+  computed_tokens: int
+  num_params: int
+  num_block_params: int
+  step: fitting.Fitted
+  compile_seconds: float
+
+
+def random_training(config, model, mesh) -> compute.Training:
+  """Random parameters, made where they lie."""
+  init = lambda key: transformer.init(model, key)
+  abstract = jax.eval_shape(init, jax.random.key(0))
+  make = jax.jit(
+    init, out_shardings=sharding.param_shardings(model, mesh, abstract)
+  )
+  params = make(jax.random.key(config.seed))
+  return compute.split_policy(config, model, mesh, params)
+
+
+def prepare(config, say: Callable[[str], None]) -> tuple[Prepared, TrainState]:
+  """Compiles.
 
   Args:
     config: of the run.
-    repeats: updates that count, after one that does not.
-
-  Returns:
-    A record for `record.write`. `mfu` counts the head for every token, by the
-    usual convention; `mfu_needed` only for those whose logits the loss needs.
+    say: told which way to compute the update fits.
   """
   model = model_of(config)
   mesh = sharding.make_mesh(config.run.model_devices)
   training = random_training(config, model, mesh)
   whole = training.params if training.frozen is None else training.frozen
-  num_params = transformer.num_params(whole)
-  num_block_params = flops.block_params(whole)
   tx = programs.make_optimizer(config)
   train_state = sharding.shard_params(
     model, mesh, update.init_state(training.params, tx)
   )
-  run = bench_run(config, model, mesh, training, tqdm.tqdm.write)
   rows, buckets, computed = _packed(config, mesh, model.num_ids)
   started = time.perf_counter()
   step = compute.compile_update(
-    run,
+    bench_run(config, model, mesh, training, say),
     train_state,
     tx,
     update.make_policy_loss(
@@ -136,52 +147,93 @@ def measure(config, repeats: int) -> dict[str, Any]:
     ),
     buckets,
   )
-  compile_seconds = time.perf_counter() - started
-  del training, whole
+  prepared = Prepared(
+    config=config,
+    model=model,
+    mesh=mesh,
+    rows=rows,
+    buckets=buckets,
+    computed_tokens=computed,
+    num_params=transformer.num_params(whole),
+    num_block_params=flops.block_params(whole),
+    step=step,
+    compile_seconds=time.perf_counter() - started,
+  )
+  return prepared, train_state
+
+
+def timed(
+  prepared: Prepared, train_state: TrainState, repeats: int
+) -> dict[str, Any]:
+  """Runs updates, one that does not count and `repeats` that do.
+
+  Returns:
+    A record for `record.write`. `mfu` counts the head for every token, by the
+    usual convention; `mfu_needed` only for those whose logits the loss needs.
+  """
+  config, rows = prepared.config, prepared.rows
   seconds = []
   with compilations.counted() as compiled:
-    for _ in tqdm.tqdm(range(repeats + 1), desc="update", unit="update"):
+    for _ in range(repeats + 1):
       started = time.perf_counter()
-      train_state, values = step(train_state, buckets)
+      train_state, values = prepared.step(train_state, prepared.buckets)
       values = jax.device_get(values)
       seconds.append(time.perf_counter() - started)
   if not bool(values["finite"]):
     raise FloatingPointError("the update's loss or gradient is not finite")
   lengths = np.asarray([len(row.tokens) for row in rows])
+  num_tokens = int(lengths.sum())
   own_tokens = int(sum(row.own.sum() for row in rows))
   middle = statistics.median(seconds[1:])
-  peak = flops.PEAK_FLOPS * mesh.size
-  of = lambda head_tokens: (
-    flops.update_flops(model, num_block_params, lengths, head_tokens)
-    / middle
-    / peak
-  )
-  # LoRA computes no gradient of what is frozen: the formula does not hold.
-  is_whole = config.policy.lora_rank == 0
+  peak = flops.PEAK_FLOPS * prepared.mesh.size
+
+  def utilisation(head_tokens):
+    done = flops.update_flops(
+      prepared.model, prepared.num_block_params, lengths, head_tokens
+    )
+    # Adapters: no gradient of what is frozen, so the formula does not hold.
+    return None if config.policy.lora_rank else done / middle / peak
+
   return {
     "kind": "update",
     "model": config.policy.size,
-    "num_params": num_params,
+    "num_params": prepared.num_params,
     "batch": len(rows),
     "row_tokens": int(config.learner.bucket_tokens[-1]),
     "micro_tokens": config.learner.micro_tokens,
-    "devices": mesh.size,
+    "devices": prepared.mesh.size,
     "model_devices": config.run.model_devices,
     "dtype": config.policy.dtype,
     "attention": attention.choose(config.policy.dtype),
-    "remat": step.choice,
+    "remat": prepared.step.choice,
     "lora_rank": config.policy.lora_rank,
     "seconds": middle,
     "seconds_all": seconds[1:],
-    "tokens": int(lengths.sum()),
-    "own_token_fraction": own_tokens / int(lengths.sum()),
-    "padding_fraction": 1 - int(lengths.sum()) / computed,
-    "tokens_per_second": int(lengths.sum()) / middle,
-    "mfu": of(lengths.sum()) if is_whole else None,
-    "mfu_needed": of(own_tokens) if is_whole else None,
+    "tokens": num_tokens,
+    "own_token_fraction": own_tokens / num_tokens,
+    "padding_fraction": 1 - num_tokens / prepared.computed_tokens,
+    "tokens_per_second": num_tokens / middle,
+    "mfu": utilisation(num_tokens),
+    "mfu_needed": utilisation(own_tokens),
     "peak_flops": flops.PEAK_FLOPS,
+    "loss": float(values["loss"]),
+    "grad_norm": float(values["grad_norm"]),
     "peak_memory_gib": record.peak_memory_gib(),
-    "program_gib": step.peak_bytes / 2**30,
+    "program_gib": prepared.step.peak_bytes / 2**30,
     "compilations": compiled.count,
-    "compile_seconds": compile_seconds,
+    "compile_seconds": prepared.compile_seconds,
   }
+
+
+def measure(config, repeats: int) -> dict[str, Any]:
+  """Compiles and measures.
+
+  Args:
+    config: of the run.
+    repeats: updates that count.
+
+  Returns:
+    See `timed`.
+  """
+  prepared, train_state = prepare(config, tqdm.tqdm.write)
+  return timed(prepared, train_state, repeats)
