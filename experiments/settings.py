@@ -195,6 +195,7 @@ _CHECKS = {
   "policy.vocab_size": _at_least(300),
   "policy.remat": _choice(("auto", *choices.REMAT)),
   "policy.dtype": _choice(choices.DTYPES),
+  "policy.layers": _choice(choices.LAYERS),
   "policy.lora_rank": _at_least(0),
   "policy.lora_alpha": _above(0.0),
   "policy.lora_targets": _some_of(choices.LORA_TARGETS),

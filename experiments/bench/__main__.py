@@ -59,6 +59,7 @@ def _run(kind, config, values, name) -> None:
     compile_cache.use(config.run.compilation_cache)
   found = KINDS[kind](config, values)
   folder = pathlib.Path(values.out) if values.out else record.RESULTS
+  name = name.removeprefix(f"{kind}_")
   path = record.write(folder, f"{kind}_{name}_b{found['batch']}", found)
   print(json.dumps(json.loads(path.read_text()), indent=2))
   print(path, file=sys.stderr)

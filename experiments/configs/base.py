@@ -30,6 +30,9 @@ def get_config() -> config_dict.ConfigDict:
   c.policy.remat = "auto"
   # Of computation: "bfloat16" for a GPU. Masters and moments are float32.
   c.policy.dtype = "float32"
+  # How the update walks over the layers: "scan" (short to compile), "unrolled"
+  # (an eighth faster on a GPU).
+  c.policy.layers = "scan"
   # Low-rank adapters in place of all parameters (leap_jax/lora.py): their rank,
   # 0 = all parameters; the scale is alpha / rank.
   c.policy.lora_rank = 0
