@@ -127,7 +127,13 @@ def make(tmp_path, family, *, kind=None, change=None, **options):
   config = FAMILIES[family]
   rows = hf_folders.vocabulary().get_vocab_size() + config.padding_ids
   config = dataclasses.replace(config, vocab_size=rows)
-  params = jax.jit(lambda key: transformer.init(config, key))(jax.random.key(0))
+  rng = np.random.default_rng(0)
+  params = jax.tree.map(
+    lambda x: rng.standard_normal(x.shape, np.float32) * np.float32(0.3),
+    jax.eval_shape(
+      lambda key: transformer.init(config, key), jax.random.key(0)
+    ),
+  )
   tensors = stored(config, params, family)
   if family == "llama":
     plain = rope.frequencies(8, config.rope_theta, Scaling())
