@@ -1,8 +1,10 @@
 """Chat templates to formats: published kinds, and those that are refused."""
 
 import pytest
+from tokenizers import pre_tokenizers
 
 from leap_jax import conversations, tokenizer
+from leap_jax.chat_format import ChatOverrides
 from leap_jax.policy_error import PolicyError
 from leap_jax.pretrained import chat_template
 from leap_jax.types import Message
@@ -30,6 +32,12 @@ QWEN3 = (
   "{% set content = content.split('</think>')[-1].lstrip('\n') %}{% endif %}"
   "{{ '<|start|>' + m.role + '\n' + content + '<|eot|>\n' }}{% endfor %}"
   "{% if add_generation_prompt %}{{ '<|start|>assistant\n' }}{% endif %}"
+)
+# A block of thought opens when an answer is to come, and is dropped later.
+THINKING = QWEN3.replace(
+  "assistant\n' }}",
+  "assistant\n' }}{% if enable_thinking is defined and not enable_thinking %}"
+  "{{ '<think>\n\n</think>\n\n' }}{% endif %}",
 )
 PLAIN = (
   "{% for m in messages %}{{ m.role + ': ' + m.content }}"
@@ -113,6 +121,44 @@ def test_a_system_prompt_stands_before_the_first_message_only():
   assert later == (
     "<|start|>user<|head|>\n\nHi<|eot|><|start|>assistant<|head|>\n\n"
   )
+
+
+def test_a_block_of_thought_stays_in_the_context():
+  inner = hf_folders.vocabulary(special=SPECIAL)
+  derived = {
+    thinking: chat_template.derive(
+      inner,
+      THINKING,
+      stop_tokens=[inner.token_to_id("<|eot|>")],
+      variables=ChatOverrides(thinking=thinking).variables,
+      system_prompt=None,
+    )
+    for thinking in (None, True, False)
+  }
+  assert derived[None] == derived[True]
+  v = tokenizer.quoting(inner, derived[False])
+  messages = [Message("user", "a"), Message("assistant", "b")]
+  text = v.inner.decode(
+    written(v, [*messages, Message("user", "c")]), skip_special_tokens=False
+  )
+  header = "<|start|>assistant\n<think>\n\n</think>\n\n"
+  assert text == (
+    f"<|start|>user\na<|eot|>\n{header}b<|eot|>\n<|start|>user\nc<|eot|>\n"
+    f"{header}"
+  )
+
+
+def test_a_tokenizer_that_puts_a_space_before_a_text_is_refused():
+  inner = hf_folders.vocabulary(special=SPECIAL)
+  inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+  with pytest.raises(PolicyError, match="differently from the whole"):
+    chat_template.derive(
+      inner,
+      LLAMA3.replace("<|head|>\n\n' + m.content", "' + m.content"),
+      stop_tokens=[inner.token_to_id("<|eot|>")],
+      variables={},
+      system_prompt=None,
+    )
 
 
 def test_the_end_of_an_answer_comes_first_among_stop_tokens():
