@@ -191,6 +191,7 @@ _CHECKS = {
   "policy.source": _named,
   "policy.system_prompt": _anything,
   "policy.chat_template": _unset_or(_named),
+  "policy.thinking": _anything,
   "policy.size": _choice(choices.SIZES),
   "policy.vocab_size": _at_least(300),
   "policy.remat": _choice(("auto", *choices.REMAT)),

@@ -23,6 +23,8 @@ def get_config() -> config_dict.ConfigDict:
   # base model has no template: name a Jinja file.
   c.policy.system_prompt = config_dict.placeholder(str)
   c.policy.chat_template = config_dict.placeholder(str)
+  # True or False for templates that know `enable_thinking` (Qwen3).
+  c.policy.thinking = config_dict.placeholder(bool)
   c.policy.size = "tiny"  # of a random policy: a key of sizes.SIZES
   c.policy.vocab_size = 640  # of a random policy's tokenizer
   # What the backward pass computes again to save memory: "none", "dots" (all
