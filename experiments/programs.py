@@ -9,8 +9,8 @@ from experiments.state import Run
 from leap_jax import (
   batching,
   buffer,
-  methods,
   draws,
+  methods,
   optimizer,
   sampler,
   sampling,

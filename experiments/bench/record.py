@@ -30,7 +30,9 @@ def device_name() -> str:
   return f"{len(devices)} x {devices[0].device_kind}"
 
 
-def write(folder: pathlib.Path, name: str, values: dict[str, Any]) -> pathlib.Path:
+def write(
+  folder: pathlib.Path, name: str, values: dict[str, Any]
+) -> pathlib.Path:
   """Adds hardware, versions and commit, and writes folder/NAME.json."""
   whole = values | {
     "hardware": device_name(),

@@ -160,9 +160,7 @@ def measure(config, repeats: int) -> dict[str, Any]:
     for name, answers in workloads.items():
       runs = []
       for seed in range(repeats + 1):
-        runs.append(
-          _once(made, weights, shape, model.num_ids, answers, seed)
-        )
+        runs.append(_once(made, weights, shape, model.num_ids, answers, seed))
         if seed == 0:
           compiled.count = 0
         bar.update()
