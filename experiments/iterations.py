@@ -26,7 +26,7 @@ def iterate(
   started = time.perf_counter()
   judged = run.pool.num_evaluated
   before = dataclasses.replace(run.compiled)
-  gathered = gather(run, programs, state.params, index)
+  gathered = gather(run, programs, programs.policy(state), index)
   update_started = time.perf_counter()
   batch = batching.make_batch(
     gathered.host,

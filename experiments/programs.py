@@ -2,9 +2,11 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import tqdm
 
+from experiments import compute
 from experiments.state import Run
 from leap_jax import (
   batching,
@@ -30,6 +32,8 @@ class Programs:
   buffer: buffer.Programs
   update: Callable[..., tuple[TrainState, dict]]
   specs: tuple[batching.BucketSpec, ...]
+  # What the sampler gets of a state.
+  policy: Callable[[TrainState], Any] = lambda state: state.params
 
 
 def make_optimizer(config):
@@ -86,27 +90,27 @@ def compile_programs(run: Run, state: TrainState) -> Programs:
 
     on_compile("update")
     empty, _ = batching.pack_rows([], specs, run.shape.num_rows)
-    update_fn = update.compile_update(
-      update.make_update(
-        run.model,
-        make_optimizer(config),
-        update.make_policy_loss(
-          temperature=config.rollout.temperature,
-          clip_low=config.learner.clip_low,
-          clip_high=config.learner.clip_high,
-          kl_coef=config.learner.kl_coef,
-        ),
-      ),
+    update_fn = compute.compile_update(
+      run,
       state,
+      make_optimizer(config),
+      update.make_policy_loss(
+        temperature=config.rollout.temperature,
+        clip_low=config.learner.clip_low,
+        clip_high=config.learner.clip_high,
+        kl_coef=config.learner.kl_coef,
+      ),
       tuple(sharding.shard_rows(run.mesh, b) for b in empty),
     )
+    on_compile("policy")
+    policy = compute.compile_policy(run, state)
     samples = sampler.make_sampler(
       run.model,
       run.shape,
       sampler_settings(config, run.tokenizer.stop_tokens),
-      state.params,
+      policy(state),
       on_compile=on_compile,
     )
     on_compile("buffer")
     buffers = buffer.compile_programs(run.shape)
-  return Programs(method, samples, buffers, update_fn, specs)
+  return Programs(method, samples, buffers, update_fn, specs, policy)

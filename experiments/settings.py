@@ -128,6 +128,18 @@ def _choice(names: Sequence[str]):
   return check
 
 
+def _some_of(names: Sequence[str]):
+  def check(values):
+    wrong = [str(v) for v in values if v not in names]
+    if wrong:
+      return f"some of {', '.join(names)}{near(wrong[0], names)}"
+    if not values or len(set(values)) < len(values):
+      return "at least one name, none twice"
+    return None
+
+  return check
+
+
 def _anything(value):
   del value
   return None
@@ -177,9 +189,15 @@ _SEED = _between(0, 2**32 - 1)
 _CHECKS = {
   "seed": _SEED,
   "policy.source": _named,
+  "policy.system_prompt": _anything,
+  "policy.chat_template": _unset_or(_named),
   "policy.size": _choice(choices.SIZES),
   "policy.vocab_size": _at_least(300),
-  "policy.remat": _choice(choices.REMAT),
+  "policy.remat": _choice(("auto", *choices.REMAT)),
+  "policy.dtype": _choice(choices.DTYPES),
+  "policy.lora_rank": _at_least(0),
+  "policy.lora_alpha": _above(0.0),
+  "policy.lora_targets": _some_of(choices.LORA_TARGETS),
   "problems.min_operators": _at_least(1),
   "problems.max_operators": _between(1, 8),
   "problems.reduced": _between(0.0, 1.0),
@@ -234,6 +252,8 @@ _CHECKS = {
   "learner.normalization": _choice(choices.NORMALIZATIONS),
   "learner.bucket_tokens": _ascending,
   "learner.micro_tokens": _at_least(1),
+  "learner.head": _choice(choices.HEADS),
+  "learner.head_tokens": _at_least(1),
   "learner.max_log_ratio": _above(0.0),
   "learner.stop_log_ratio": _unset_or(_above(0.0)),
   "warm_start.num_steps": _at_least(0),
@@ -251,6 +271,7 @@ _CHECKS = {
   "run.checkpoint_every": _at_least(1),
   "run.keep_checkpoints": _at_least(2),
   "run.save_trajectories": _anything,
+  "run.model_devices": _at_least(1),
   "run.compilation_cache": _unset_or(_named),
 }
 

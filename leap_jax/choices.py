@@ -4,6 +4,10 @@ A mistake on the command line is answered before JAX is loaded; a test holds
 these equal to the keys of the tables that they name.
 """
 
+REMAT = ("none", "dots", "block")  # models.whole_rows.REMAT
+DTYPES = ("float32", "bfloat16")
+HEADS = ("whole", "chunked")  # head.HEADS
+LORA_TARGETS = ("query", "key", "value", "out", "gate", "up", "down")
 SIZES = (  # models.sizes.SIZES
   "micro",
   "tiny",
@@ -23,7 +27,6 @@ SIZES = (  # models.sizes.SIZES
   "gemma3-1b",
 )
 ATTENTION = ("xla", "cudnn")  # models.attention.IMPLEMENTATIONS
-REMAT = ("none", "block")  # models.transformer.REMAT
 METHODS = ("leap", "grpo_multi_turn", "grpo_single_turn")  # methods.METHODS
 # losses.NORMALIZATIONS
 NORMALIZATIONS = ("token_mean", "sequence_mean", "constant_length")

@@ -30,8 +30,7 @@ from leap_jax.types import (
 Evaluate = Callable[[Sequence[Request]], list[Evaluation]]
 
 _CUT_MARKER = "\n...\n"
-# Role, end and header tokens, and some text between them.
-_LEAST_FEEDBACK_TOKENS = 12
+_LEAST_FEEDBACK_TEXT = 8  # tokens, beside those that frame a message
 
 
 class PromptTooLong(ValueError):
@@ -68,13 +67,18 @@ def first_prompts(
   tokenizer: Tokenizer, problems: Sequence[ProblemCard]
 ) -> list[list[int]]:
   """Token ids that open the conversations."""
-  return [tokenizer.context(prompts.problem_message(p)) for p in problems]
+  return [tokenizer.opening(prompts.problem_message(p)) for p in problems]
 
 
 def fits(tokenizer: Tokenizer, problem: ProblemCard, shape: RolloutShape):
   """Whether a problem's first prompt leaves room for an answer."""
   (ids,) = first_prompts(tokenizer, [problem])
   return len(ids) <= shape.max_prompt_tokens
+
+
+def least_feedback_tokens(tokenizer: Tokenizer) -> int:
+  """Room without which a row is told nothing and ends."""
+  return tokenizer.chat.frame_tokens + _LEAST_FEEDBACK_TEXT
 
 
 def feedback_context(
@@ -97,11 +101,9 @@ def feedback_context(
     (ids, the text of them, whether it was cut).
   """
   message = prompts.feedback_message(feedback.render(evaluation, stop_reason))
-  ids = tokenizer.context(message)
-  was_stopped = stop_reason == StopReason.STOP
-  end = [] if was_stopped else list(tokenizer.stop_tokens[:1])
-  # The first id opens the user's part and the last two close it: kept whole.
-  head, body, tail = end + ids[:1], ids[1:-2], ids[-2:]
+  head, body, tail = tokenizer.framed(message)  # head and tail: kept whole
+  if stop_reason != StopReason.STOP:
+    head = [tokenizer.stop_tokens[0], *head]
   room = budget - len(head) - len(tail)
   kept = feedback.cut(body, room, tokenizer.encode(_CUT_MARKER))
   read = head + kept + tail
@@ -343,7 +345,7 @@ def _next_context(row, shape, tokenizer, stats):
   taken = row.num_tokens + shape.least_answer_tokens
   room = shape.max_context_tokens - taken
   budget = min(shape.max_feedback_tokens, room)
-  if budget < _LEAST_FEEDBACK_TOKENS:
+  if budget < least_feedback_tokens(tokenizer):
     row.end = EndReason.CONTEXT_FULL
     stats.context_full += 1
     return None

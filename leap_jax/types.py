@@ -85,13 +85,14 @@ class Bucket(NamedTuple):
   weights: Any  # [M, B, L] float32: what the token's loss is multiplied by
   advantages: Any  # [M, B, L] float32
   behavior_logprobs: Any  # [M, B, L] float32
+  lengths: Any  # [M, B] int32 tokens of the row; 0 in padding rows
   num_micro: Any  # [] int32
 
 
 class TrainState(NamedTuple):
   """What an update reads and writes."""
 
-  params: Any
+  params: Any  # what is trained, float32: the whole policy or its adapters
   opt_state: Any
   step: jax.Array  # [] int32, optimizer steps done
 

@@ -1,9 +1,11 @@
 """Measures speed and writes one JSON file for each measurement.
 
-    python -m experiments.bench sampler --config=FILE [--config.X.Y=V ...]
+    python -m experiments.bench sampler|update --config=FILE [--config.X.Y=V ...]
 
 sampler   decoding: milliseconds a step, share of the bandwidth roofline,
           useful slots (experiments/bench/sampler.py)
+update    one update: tokens a second, share of the peak in operations
+          (experiments/bench/update.py)
 
 Weights are random, of config.policy.size. The batch is all rows of a rollout
 (num_problems * group_size), the lengths are max_prompt_tokens and
@@ -28,7 +30,13 @@ def _sampler(config, values):
   return sampler.measure(config, values.repeats)
 
 
-KINDS = {"sampler": _sampler}
+def _update(config, values):
+  from experiments.bench import update
+
+  return update.measure(config, values.repeats)
+
+
+KINDS = {"sampler": _sampler, "update": _update}
 
 
 def _define(values: flags.FlagValues) -> None:

@@ -15,13 +15,34 @@ def get_config() -> config_dict.ConfigDict:
 
   c.policy = config_dict.ConfigDict()
   # Where the policy comes from: "shipped" (the warm-started tiny policy of this
-  # package), "random" (needs warm_start.num_steps > 0 to be of any use), or a
-  # folder that a run has written (WORKDIR/policy).
+  # package), "random" (needs warm_start.num_steps > 0 to be of any use), a
+  # folder that a run has written (WORKDIR/policy), a Hugging Face folder
+  # (config.json, safetensors, tokenizer.json), or a GGUF file (extra `gguf`).
   c.policy.source = "shipped"
+  # Of a Hugging Face folder or GGUF file; unset = as its chat template says. A
+  # base model has no template: name a Jinja file.
+  c.policy.system_prompt = config_dict.placeholder(str)
+  c.policy.chat_template = config_dict.placeholder(str)
   c.policy.size = "tiny"  # of a random policy: a key of sizes.SIZES
   c.policy.vocab_size = 640  # of a random policy's tokenizer
-  # Of any policy: "block" computes each block again in the backward pass.
-  c.policy.remat = "none"
+  # What the backward pass computes again to save memory: "none", "dots" (all
+  # but matrix products), "block" (each block), or "auto": the first that fits.
+  c.policy.remat = "auto"
+  # Of computation: "bfloat16" for a GPU. Masters and moments are float32.
+  c.policy.dtype = "float32"
+  # Low-rank adapters in place of all parameters (leap_jax/lora.py): their rank,
+  # 0 = all parameters; the scale is alpha / rank.
+  c.policy.lora_rank = 0
+  c.policy.lora_alpha = 32.0
+  c.policy.lora_targets = (
+    "query",
+    "key",
+    "value",
+    "out",
+    "gate",
+    "up",
+    "down",
+  )
 
   c.problems = config_dict.ConfigDict()
   # Composed problems: chains of operators (kernels_eval/problems/composer.py).
@@ -111,6 +132,10 @@ def get_config() -> config_dict.ConfigDict:
   c.learner.normalization = "constant_length"
   c.learner.bucket_tokens = (128, 208, 336, 680)  # padded row lengths
   c.learner.micro_tokens = 1536  # computed tokens of a micro-batch
+  # Logits of the update: "whole" (every position) or "chunked" (the policy's
+  # own tokens, so many at a time; for large vocabularies).
+  c.learner.head = "whole"
+  c.learner.head_tokens = 4096
   # Warn when a token's log-probability differs by more than this between
   # sampler and trainer (first update of an iteration), in nats. On a CPU they
   # agree to 1e-5; TensorFloat-32 on a GPU leaves a few 1e-3.
@@ -138,6 +163,9 @@ def get_config() -> config_dict.ConfigDict:
   c.run.checkpoint_every = 5  # iterations
   c.run.keep_checkpoints = 3
   c.run.save_trajectories = True
+  # Of several devices: how many share the heads of one copy of the model; the
+  # rest split the rows, and all of them the parameters.
+  c.run.model_devices = 1
   # Folder in which compiled programs are kept for the next start; unset =
   # nowhere. What lies in it is run: never share it.
   c.run.compilation_cache = config_dict.placeholder(str)

@@ -23,7 +23,6 @@ class ModelConfig:
   rope_theta: float = 10_000.0
   norm_eps: float = 1e-6
   has_qk_norm: bool = True  # RMS norm of queries and keys before the rotation
-  remat: str = "none"  # a key of REMAT
   # The last rows of the embedding, which no token has: they fill it up to a
   # round number and are never sampled.
   padding_ids: int = 0

@@ -16,14 +16,6 @@ import jax.numpy as jnp
 from leap_jax.models import attention, layer_rules, rope
 from leap_jax.models.config import ModelConfig
 
-# What the backward pass of `forward` keeps: everything, or only the input of
-# each block (a third more computation, a fraction of the memory).
-REMAT = {
-  "none": lambda block: block,
-  "block": lambda block: nn.remat(block, prevent_cse=False),
-}
-
-
 ACTIVATIONS = {
   "silu": nn.silu,
   "gelu_tanh": lambda x: nn.gelu(x, approximate=True),
@@ -159,7 +151,7 @@ class Decoder(nn.Module):
       jnp.arange(tokens.shape[1])[None], tokens.shape
     )
     blocks = nn.scan(
-      REMAT[c.remat](Block),
+      Block,
       variable_axes={"params": 0},
       split_rngs={"params": True},
       in_axes=(nn.broadcast, 0),

@@ -10,8 +10,8 @@ import pytest
 
 from experiments import run, settings, state
 from experiments.configs import base
-from leap_jax import choices, losses, methods
-from leap_jax.models import sizes, transformer
+from leap_jax import choices, head, lora, losses, methods
+from leap_jax.models import sizes, whole_rows
 
 ROOT = pathlib.Path(__file__).parents[2]
 QUICKSTART = "experiments/configs/quickstart.py"
@@ -119,6 +119,10 @@ BAD = {
   "policy.size": ["huge"],
   "policy.vocab_size": ["299"],
   "policy.remat": ["all"],
+  "policy.dtype": ["float16"],
+  "policy.lora_rank": ["-1"],
+  "policy.lora_alpha": ["0", "nan"],
+  "policy.lora_targets": ["()", "('q',)", "('up','up')"],
   "harness.backend": ["rey"],
   "harness.executor": ["gpu"],
   "harness.ray_address": ["", " "],
@@ -162,6 +166,8 @@ BAD = {
   "learner.normalization": ["mean"],
   "learner.bucket_tokens": ["()", "(100,)"],
   "learner.micro_tokens": ["0"],
+  "learner.head": ["half"],
+  "learner.head_tokens": ["0"],
   "learner.max_log_ratio": ["-1", "0", "inf"],
   "learner.stop_log_ratio": ["-1", "0", "nan", "tight"],
   "warm_start.num_steps": ["-1"],
@@ -179,6 +185,7 @@ BAD = {
   "run.checkpoint_every": ["0"],
   "run.keep_checkpoints": ["1"],
   "run.save_trajectories": ["maybe"],
+  "run.model_devices": ["0"],
 }
 
 
@@ -359,7 +366,9 @@ def test_the_program_exits_with_one_line(tmp_path, arguments, code, words):
   "table,names",
   [
     (sizes.SIZES, choices.SIZES),
-    (transformer.REMAT, choices.REMAT),
+    (whole_rows.REMAT, choices.REMAT),
+    (head.HEADS, choices.HEADS),
+    (dict.fromkeys(lora.TARGETS), choices.LORA_TARGETS),
     (methods.METHODS, choices.METHODS),
     (losses.NORMALIZATIONS, choices.NORMALIZATIONS),
   ],
