@@ -1,7 +1,7 @@
-"""Speed of a 0.6B policy on one GPU: 512 rows, prompt 256, 256 new tokens.
+r"""Speed of a 0.6B policy on one GPU: 512 rows, prompt 256, 256 new tokens.
 
-    C=experiments/configs/bench_0_6b.py
-    python -m experiments.bench sampler --config=$C
+    python -m experiments.bench sampler \
+      --config=experiments/configs/bench_0_6b.py
 
 Random weights of Qwen3-0.6B in bfloat16. Some minutes, most of them spent
 compiling.

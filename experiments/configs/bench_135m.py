@@ -1,7 +1,7 @@
-"""Speed of a 135M policy on one GPU: 1024 rows, prompt 256, 256 new tokens.
+r"""Speed of a 135M policy on one GPU: 1024 rows, prompt 256, 256 new tokens.
 
-    C=experiments/configs/bench_135m.py
-    python -m experiments.bench sampler --config=$C
+    python -m experiments.bench sampler \
+      --config=experiments/configs/bench_135m.py
 
 Random weights of SmolLM2-135M (a Llama) in bfloat16. Some minutes, most of them
 spent compiling.
