@@ -128,20 +128,24 @@ def _gumbel_argmax(keys, log_weights):
 
 
 def draw(
-  logits: jax.Array, keys: jax.Array, rule: Rule
+  logits: jax.Array, keys: jax.Array, rule: Rule, num_ids: int
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
   """Samples one id for each row, from the row's own key.
 
   Args:
-    logits: [B, V]; ids that cannot be sampled lie far below all others.
+    logits: [B, V].
     keys: [B] PRNG keys, consumed.
     rule: how.
+    num_ids: those behind cannot be sampled: no token has them.
 
   Returns:
     (ids [B] int32, log p of them [B] float32, log_kept [B] float32).
   """
   chex.assert_equal_shape_prefix((logits, keys), 1)
   scaled = logits.astype(jnp.float32) / rule.temperature
+  if num_ids < scaled.shape[-1]:
+    is_id = jax.lax.broadcasted_iota(jnp.int32, scaled.shape, 1) < num_ids
+    scaled = jnp.where(is_id, scaled, _CUT)
   if scaled.shape[-1] <= _ONE_BLOCK:
     return _draw_plainly(scaled, keys, rule)
   blocks = _blocks(scaled)

@@ -98,7 +98,8 @@ class _Programs(NamedTuple):
 
 
 def program_sizes(shape: RolloutShape, settings: Settings):
-  """(width, slots) of programs that decode, (width, rows) of those that read."""
+  """(width, slots) of programs that decode, (width, rows) of those that read
+  what rows are told."""
   width_of = lambda turn: sampling.usable_widths(shape, settings, turn)
   decode = {
     (width, batch)

@@ -165,7 +165,7 @@ def read_prompts(
     state._replace(caches=caches),
     rows.reshape(-1),
     spread(lengths),
-    spread(decoding.logits_of(config, weights, hidden)),
+    spread(decoding.logits_of(weights, hidden)),
   )
 
 
@@ -204,7 +204,7 @@ def read_more(
     state._replace(caches=caches),
     rows,
     start + lengths,
-    decoding.logits_of(config, weights, hidden),
+    decoding.logits_of(weights, hidden),
   )
 
 
@@ -257,7 +257,7 @@ def decode(
     step, local = carry
     position_keys = jax.vmap(jax.random.fold_in)(keys, local.sampled)
     token, logprob, log_kept = draws.draw(
-      local.logits, position_keys, settings.rule
+      local.logits, position_keys, settings.rule, config.num_ids
     )
     done = local.done
     token = jnp.where(done, 0, token)
@@ -278,7 +278,7 @@ def decode(
     return step + 1, SamplerState(
       caches=caches,
       lengths=lengths,
-      logits=decoding.logits_of(config, weights, hidden),
+      logits=decoding.logits_of(weights, hidden),
       limits=local.limits,
       done=done | is_stop | (lengths >= local.limits),
       stopped=local.stopped | is_stop,

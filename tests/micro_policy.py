@@ -5,8 +5,9 @@ import pytest
 
 from kernels_eval import client, problems
 from kernels_eval.schema import Evaluation, Phase, Status
-from leap_jax import buffer, draws, prompts, sampler, sampling, tokenizer
+from leap_jax import buffer, draws, prompts, sampler, tokenizer
 from leap_jax.models import sizes, transformer
+from leap_jax.sampling import Settings
 from leap_jax.types import RolloutShape
 
 NAMES = (
@@ -63,7 +64,7 @@ def params(model):
 @pytest.fixture(scope="session")
 def sampling(model, shape, params, vocabulary):
   """The compiled sampler at temperature 0.8."""
-  settings = sampling.Settings(draws.Rule(0.8), vocabulary.stop_tokens)
+  settings = Settings(draws.Rule(0.8), vocabulary.stop_tokens)
   return sampler.make_sampler(model, shape, settings, params)
 
 

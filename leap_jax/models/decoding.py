@@ -87,7 +87,7 @@ def empty_caches(
 
 def _product(weights, x):
   product = x @ weights["kernel"]
-  return product + weights["bias"] if "bias" in weights else product
+  return product + weights["bias"][None, None] if "bias" in weights else product
 
 
 def _products(layer, name, x, sizes):
@@ -309,12 +309,15 @@ def add_token(
   return transformer.final_norm(config, weights, x)[:, 0], tuple(filled)
 
 
-def logits_of(config: ModelConfig, weights, hidden: jax.Array) -> jax.Array:
-  """[B, D] hidden states -> [B, V] float32 logits."""
-  logits = jnp.einsum(
+def logits_of(weights, hidden: jax.Array) -> jax.Array:
+  """[B, D] hidden states -> [B, V] float32 logits.
+
+  Those of ids that no token has are what they are: whoever draws leaves them
+  out, and saves a pass over all logits.
+  """
+  return jnp.einsum(
     "bd,vd->bv",
     hidden,
     transformer.head_of(weights),
     preferred_element_type=jnp.float32,
   )
-  return transformer.without_padding_ids(config, logits)

@@ -110,10 +110,10 @@ class Layers(NamedTuple):
   run: Callable[..., jax.Array]
 
 
-# "scan" is short to compile. "unrolled" keeps what the backward pass needs where
-# it was computed: a scan copies it into arrays of all layers, which it first
-# fills with zeros, and out of them again (an eighth of the time of an update on
-# an H200).
+# "scan" is short to compile. "unrolled" keeps what the backward pass needs
+# where it was computed: a scan copies it into arrays of all layers, which it
+# first fills with zeros, and out of them again (an eighth of the time of an
+# update on an H200).
 LAYERS = {
   "scan": Layers(_as_they_are, _as_they_are, _scan),
   "unrolled": Layers(_apart, _together, _unroll),

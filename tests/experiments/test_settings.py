@@ -11,7 +11,7 @@ import pytest
 from experiments import run, settings, state
 from experiments.configs import base
 from leap_jax import choices, head, lora, losses, methods
-from leap_jax.models import sizes, whole_rows
+from leap_jax.models import attention, sizes, whole_rows
 
 ROOT = pathlib.Path(__file__).parents[2]
 QUICKSTART = "experiments/configs/quickstart.py"
@@ -171,6 +171,17 @@ BAD = {
   "learner.head_tokens": ["0"],
   "learner.max_log_ratio": ["-1", "0", "inf"],
   "learner.stop_log_ratio": ["-1", "0", "nan", "tight"],
+  "sampler.top_k": ["-1"],
+  "sampler.top_p": ["0", "1.1", "nan"],
+  "sampler.min_p": ["-0.1", "1"],
+  "sampler.dtype": ["float16", "int8"],
+  "sampler.attention": ["flash"],
+  "sampler.max_slots": ["-1"],
+  "sampler.slot_ratio": ["0", "1.5"],
+  "sampler.least_slots": ["0"],
+  "sampler.idle_fraction": ["0", "2"],
+  "sampler.prefix_step": ["-1"],
+  "sampler.prompts_per_call": ["-1"],
   "warm_start.num_steps": ["-1"],
   "warm_start.num_conversations": ["0"],
   "warm_start.first_right": ["-0.1", "1.1"],
@@ -186,6 +197,7 @@ BAD = {
   "run.checkpoint_every": ["0"],
   "run.keep_checkpoints": ["1"],
   "run.save_trajectories": ["maybe"],
+  "run.compilation_cache": [" "],
   "run.model_devices": ["0"],
 }
 
@@ -325,9 +337,10 @@ def test_every_config_is_valid_and_says_how_to_run_it(path):
   text = path.read_text()
   if path.stem != "base":
     command = (
-      f"python -m experiments.run --config=experiments/configs/{path.name}"
+      r"python -m experiments\.(run|bench \w+) "
+      rf"--config=experiments/configs/{path.name}\b"
     )
-    assert command in re.sub(r"\s+", " ", text)
+    assert re.search(command, re.sub(r"[\s\\]+", " ", text))
 
 
 @pytest.mark.parametrize(
@@ -371,6 +384,7 @@ def test_the_program_exits_with_one_line(tmp_path, arguments, code, words):
     (whole_rows.LAYERS, choices.LAYERS),
     (head.HEADS, choices.HEADS),
     (dict.fromkeys(lora.TARGETS), choices.LORA_TARGETS),
+    (attention.IMPLEMENTATIONS, choices.ATTENTION),
     (methods.METHODS, choices.METHODS),
     (losses.NORMALIZATIONS, choices.NORMALIZATIONS),
   ],

@@ -70,20 +70,5 @@ def test_a_window_may_be_traced():
   np.testing.assert_allclose(fixed, traced, atol=1e-6)
 
 
-def test_heads_that_share_keys_may_be_queries_of_one_head(monkeypatch):
-  # The rearrangement that feeds cuDNN, with XLA in its place.
-  query, keys, values = tensors(1)
-  lengths = jnp.asarray([7, 2, 5])
-  want = attention.one_token(query, keys, values, lengths, implementation="xla")
-  monkeypatch.setattr(attention, "CUDNN", "xla")
-  got = attention.one_token(
-    query, keys, values, lengths, implementation=attention.CUDNN
-  )
-  np.testing.assert_allclose(want, got, atol=1e-6)
-  monkeypatch.setattr(attention, "XLA", "einsum")
-  got = attention.one_token(query, keys, values, lengths, implementation="xla")
-  np.testing.assert_allclose(want, got, atol=1e-6)
-
-
 def test_a_cpu_has_one_implementation():
   assert attention.choose(jnp.bfloat16, jax.devices("cpu")[0]) == "xla"

@@ -1,6 +1,7 @@
 """The sampler: what it stores is what the trainer computes; rows are alone."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -42,12 +43,18 @@ def first_turn(made, params, prompt, seed=0, rows=ROWS):
 
 def trainer_logprobs(model, params, ids):
   """Of each token but the first, by the training path."""
-  tokens = jnp.asarray([ids])
+  tokens = np.zeros((1, 128), np.int32)  # one length: compiled once
+  tokens[0, : len(ids)] = ids
+  return np.asarray(_trainer_logprobs(model, params, tokens))[: len(ids) - 1]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _trainer_logprobs(model, params, tokens):
   hidden = transformer.forward(model, params, tokens[:, :-1])
   logits = transformer.logits_of(model, params, hidden)
-  return np.asarray(
-    losses.token_logprobs(logits, tokens[:, 1:], temperature=TEMPERATURE)[0]
-  )
+  return losses.token_logprobs(logits, tokens[:, 1:], temperature=TEMPERATURE)[
+    0
+  ]
 
 
 def check_against_trainer(model, params, contexts, answers, atol=1e-4):
@@ -127,15 +134,17 @@ def test_samples_of_a_group_differ_and_seeds_matter(sampling, params, prompt):
 @pytest.fixture(scope="module")
 def two_turns(shape):
   """Fewer programs to compile."""
-  return dataclasses.replace(shape, num_turns=2, max_context_tokens=140)
+  return dataclasses.replace(
+    shape, num_turns=2, max_context_tokens=140, row_buckets=(8,)
+  )
 
 
-def likely_to_stop(params, vocabulary, factor=6.0):
+def likely_to_stop(params, vocabulary):
   """The end token's logit pushed up by way of its embedding."""
   biased = jax.tree.map(jnp.array, params)
   table = biased["embedding"]["embedding"]
   (end,) = vocabulary.stop_tokens
-  biased["embedding"]["embedding"] = table.at[end].mul(factor)
+  biased["embedding"]["embedding"] = table.at[end].mul(6.0)
   return biased
 
 
@@ -166,7 +175,7 @@ def test_slots_change_no_completion(
 ):
   if implementation == "cudnn":
     as_if_fused(monkeypatch)
-  params = likely_to_stop(params, vocabulary, 4.0)
+  params = likely_to_stop(params, vocabulary)
   # Three slots for eight rows, refilled and given up as rows end, prompts one
   # by one, and, for XLA, attention that widens with the longest row.
   settings = sampling_lib.Settings(
@@ -174,8 +183,6 @@ def test_slots_change_no_completion(
     vocabulary.stop_tokens,
     implementation=implementation,
     max_slots=3,
-    slot_ratio=0.3,
-    least_slots=1,
     idle_fraction=0.3,
     prefix_step=64,
     prompts_per_call=1,
@@ -190,7 +197,7 @@ def test_slots_change_no_completion(
       0,
     )
   )
-  assert len(calls) > 3 and {call.num_slots for call in calls} <= {1, 3}
+  assert len(calls) >= 3 and {call.num_slots for call in calls} == {3}
   assert sorted(np.concatenate([c.rows for c in calls])) == ROWS.tolist()
   got = conversation(made, model, params, prompt)
   want = conversation(sampling, model, params, prompt)
@@ -202,7 +209,6 @@ def test_slots_change_no_completion(
 
 FAMILIES = {
   "qwen2": dict(has_qk_norm=False, has_qkv_bias=True, padding_ids=9),
-  "untied": dict(tied_head=False),
   "gemma3": dict(
     has_post_norms=True,
     norm_offset=1.0,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from leap_jax.models import sizes, transformer
+from leap_jax.models import decoding, sizes, transformer
 from leap_jax.models.config import ModelConfig
 from leap_jax.models.rope import Scaling
 from tests.leap_jax.decoder_reference import reference_forward
@@ -78,34 +78,43 @@ def test_every_family_reads_in_parts_as_at_once(family):
 
   @jax.jit
   def in_parts(params):
-    caches = transformer.empty_caches(config, 2, 16)
-    parts, read = [], 0
-    for length in (4, 1, 3):
-      start = jnp.full(2, read, jnp.int32)
-      part, caches = transformer.extend(
-        config, params, caches, tokens[:, read : read + length], start
-      )
-      parts.append(part)
-      read += length
-    return jnp.concatenate(parts, 1)
+    weights = decoding.weights_of(config, params, jnp.float32)
+    caches = decoding.empty_caches(config, 2, 16, jnp.float32)
+    full = lambda n: jnp.full(2, n, jnp.int32)
+    rows = jnp.arange(2)
+    first, caches = decoding.read_prompts(
+      config, weights, caches, tokens[:, :4], full(4), rows[:, None], "xla"
+    )
+    idle = jnp.zeros(2, bool)
+    second, caches = decoding.add_token(
+      config, weights, caches, tokens[:, 4], full(4), idle, None, "xla"
+    )
+    third, _ = decoding.read_more(
+      config, weights, caches, tokens[:, 5:], full(3), full(5), rows, 12, "xla"
+    )
+    return jnp.stack([first, second, third], 1)
 
-  whole = transformer.forward(config, params, tokens)
+  whole = transformer.forward(config, params, tokens)[:, jnp.asarray([3, 4, 7])]
   np.testing.assert_allclose(in_parts(params), whole, rtol=1e-4, atol=1e-4)
 
 
 def test_rows_of_different_lengths_share_a_cache(model, params):
   # Row 0 has 3 tokens, row 1 has 5; padding of row 0 must leave no trace.
-  rows = [[4, 8, 15], [16, 23, 42, 4, 8]]
-  padded = jnp.asarray([rows[0] + [99, 98], rows[1]])
-  caches = transformer.empty_caches(model, 2, 12)
-  _, caches = transformer.extend(
-    model, params, caches, padded, jnp.zeros(2, jnp.int32)
+  told = [[4, 8, 15], [16, 23, 42, 4, 8]]
+  padded = jnp.asarray([told[0] + [99, 98], told[1]])
+  weights = decoding.weights_of(model, params, jnp.float32)
+  caches = decoding.empty_caches(model, 2, 12, jnp.float32)
+  lengths, rows = jnp.asarray([3, 5]), jnp.arange(2)
+  _, caches = decoding.read_prompts(
+    model, weights, caches, padded, lengths, rows[:, None], "xla"
   )
   more = jnp.asarray([[7, 6], [5, 4]])
-  got, _ = transformer.extend(model, params, caches, more, jnp.asarray([3, 5]))
-  for i, row in enumerate(rows):
-    full = jnp.asarray([row + more[i].tolist()])
-    expected = transformer.forward(model, params, full)[0, -2:]
+  got, _ = decoding.read_more(
+    model, weights, caches, more, jnp.asarray([1, 2]), lengths, rows, 12, "xla"
+  )
+  for i, row in enumerate(told):
+    full = jnp.asarray([row + more[i].tolist()[: i + 1]])
+    expected = transformer.forward(model, params, full)[0, -1]
     np.testing.assert_allclose(got[i], expected, atol=2e-5)
 
 

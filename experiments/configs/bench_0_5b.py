@@ -1,6 +1,7 @@
-"""Speed of a 0.5B policy on one GPU: 512 rows, prompt 256, 256 new tokens.
+r"""Speed of a 0.5B policy on one GPU: 512 rows, prompt 256, 256 new tokens.
 
-    python -m experiments.bench sampler --config=experiments/configs/bench_qwen2_5_0_5b.py
+    python -m experiments.bench sampler \
+      --config=experiments/configs/bench_0_5b.py
 
 Random weights of Qwen2.5-0.5B in bfloat16. Some minutes, most of them spent
 compiling.
