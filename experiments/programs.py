@@ -51,7 +51,11 @@ def make_optimizer(config):
   )
 
 
-def sampler_settings(config, stop_tokens) -> sampling.Settings:
+def _shares_prompts(model, implementation):
+  return implementation == attention.CUDNN and not model.local_layers
+
+
+def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
   """How a run samples."""
   s = config.sampler
   implementation = s.attention
@@ -68,6 +72,7 @@ def sampler_settings(config, stop_tokens) -> sampling.Settings:
     idle_fraction=s.idle_fraction,
     prefix_step=s.prefix_step,
     prompts_per_call=s.prompts_per_call,
+    shares_prompts=_shares_prompts(model, implementation),
   )
 
 
@@ -107,7 +112,7 @@ def compile_programs(run: Run, state: TrainState) -> Programs:
     samples = sampler.make_sampler(
       run.model,
       run.shape,
-      sampler_settings(config, run.tokenizer.stop_tokens),
+      sampler_settings(config, run.model, run.tokenizer.stop_tokens),
       policy(state),
       on_compile=on_compile,
     )

@@ -134,7 +134,7 @@ def measure(config, repeats: int) -> dict[str, Any]:
   model = model_of(config)
   shape = state.rollout_shape(config)
   # Ends at its length, never by chance.
-  settings = programs.sampler_settings(config, stop_tokens=(-1,))
+  settings = programs.sampler_settings(config, model, stop_tokens=(-1,))
   params = random_params(model, settings.dtype, config.seed)
   started = time.perf_counter()
   with tqdm.tqdm(desc="compile", unit="program") as bar:

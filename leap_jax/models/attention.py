@@ -64,19 +64,19 @@ def _einsum(query, keys, values, mask, scale):
   return jnp.einsum("bkgts,bskh->btkgh", weights, values).reshape(b, t, n * h)
 
 
-def _fused(query, keys, values, *, scale, mask=None, **options):
-  b, t, n, h = query.shape
-  if mask is not None:
-    mask = mask[:, None]
-  attended = jax.nn.dot_product_attention(
+def _fused(query, keys, values, **options):
+  """cuDNN's attention: [B, T, N, H], and what `options` ask for besides."""
+  return jax.nn.dot_product_attention(
     query,
     keys.astype(query.dtype),
     values.astype(query.dtype),
-    mask=mask,
-    scale=scale,
     implementation=CUDNN,
     **options,
   )
+
+
+def _flat(attended):
+  b, t, n, h = attended.shape
   return attended.reshape(b, t, n * h)
 
 
@@ -113,7 +113,7 @@ def whole_rows(
   b, t = query.shape[:2]
   scale = _scale(scale, query)
   if implementation == CUDNN and (window is None or isinstance(window, int)):
-    return _fused(
+    attended = _fused(
       query,
       keys,
       values,
@@ -123,14 +123,18 @@ def whole_rows(
       key_value_seq_lengths=lengths,
       local_window_size=None if window is None else (window - 1, 0),
     )
+    return _flat(attended)
   positions = jnp.broadcast_to(jnp.arange(t)[None], (b, t))
   mask = _seen(positions, t, window)
-  attend = _einsum if implementation == XLA else _masked
-  return attend(query, keys, values, mask, scale)
+  return masked(query, keys, values, mask, implementation, scale)
 
 
-def _masked(query, keys, values, mask, scale):
-  return _fused(query, keys, values, mask=mask, scale=scale)
+def masked(query, keys, values, mask, implementation: str, scale=None):
+  """Attention of [B, T, N, H] queries where mask [B, T, S] is True."""
+  scale = _scale(scale, query)
+  if implementation == XLA:
+    return _einsum(query, keys, values, mask, scale)
+  return _flat(_fused(query, keys, values, mask=mask[:, None], scale=scale))
 
 
 def appended(
@@ -159,8 +163,7 @@ def appended(
     [B, T, N * H].
   """
   mask = _seen(positions, keys.shape[1], window)
-  attend = _einsum if implementation == XLA else _masked
-  return attend(query, keys, values, mask, _scale(scale, query))
+  return masked(query, keys, values, mask, implementation, scale)
 
 
 def one_token(
@@ -203,7 +206,7 @@ def one_token(
   # Heads that share keys as queries of one head would read each key once, but
   # cuDNN's kernel for one query is faster (H200: 102 against 158 us for 1024
   # rows of 384 tokens, 9 heads, 3 key-value heads of 64).
-  return _fused(
+  attended = _fused(
     query,
     keys,
     values,
@@ -211,3 +214,55 @@ def one_token(
     is_causal=False,
     key_value_seq_lengths=lengths,
   )
+  return _flat(attended)
+
+
+def behind_prompts(
+  query: jax.Array,
+  own: tuple[jax.Array, jax.Array],
+  own_lengths: jax.Array,
+  prompts: tuple[jax.Array, jax.Array],
+  prompt_lengths: jax.Array,
+) -> jax.Array:
+  """Attention of each row's newest token where groups share their prompts.
+
+  A prompt's keys and values are read once for all rows of its group instead of
+  once for each. Two parts with softmax denominators exp(l1), exp(l2) join to
+
+      (exp(l1) o1 + exp(l2) o2) / (exp(l1) + exp(l2))
+
+  (Juravsky et al. 2024, Hydragen, arXiv 2402.05099.) cuDNN only.
+
+  Args:
+    query: [R, 1, N, H] of R = P * G rows; a group's rows are neighbours.
+    own: keys and values [R, S, K, H] behind the prompts, the newest token's
+      included.
+    own_lengths: [R] of them, at least 1.
+    prompts: keys and values [P, T, K, H].
+    prompt_lengths: [P], at least 1.
+
+  Returns:
+    [R, 1, N * H].
+  """
+  r, _, n, h = query.shape
+  p = prompt_lengths.shape[0]
+  options = dict(scale=h**-0.5, is_causal=False, return_residual=True)
+  # Nothing is causal here: the rows of a group are queries of one sequence.
+  first, first_log = _fused(
+    query.reshape(p, r // p, n, h),
+    *prompts,
+    key_value_seq_lengths=prompt_lengths,
+    **options,
+  )
+  second, second_log = _fused(
+    query, *own, key_value_seq_lengths=own_lengths, **options
+  )
+  # [R, N] each. The logarithms come in the dtype of the queries; XLA keeps
+  # their float32 where it may (xla_allow_excess_precision, its default).
+  wide = lambda x: x.astype(jnp.float32)
+  share = jax.nn.sigmoid(
+    wide(first_log).reshape(r, n) - wide(second_log).reshape(r, n)
+  )[..., None]
+  first, second = wide(first).reshape(r, n, h), wide(second).reshape(r, n, h)
+  joined = share * first + (1 - share) * second
+  return joined.astype(query.dtype).reshape(r, 1, n * h)

@@ -152,19 +152,19 @@ def as_if_fused(monkeypatch):
   """cuDNN's place is taken by XLA's attention with the same masks."""
   from leap_jax.models import attention
 
-  def fused(query, keys, values, *, scale, mask=None, **options):
-    mask = None if mask is None else mask[:, None]
-    attended = jax.nn.dot_product_attention(
-      query, keys, values, mask=mask, scale=scale, **options
-    )
-    return attended.reshape(*query.shape[:2], -1)
+  def fused(query, keys, values, **options):
+    return jax.nn.dot_product_attention(query, keys, values, **options)
 
   monkeypatch.setattr(attention, "_fused", fused)
 
 
-@pytest.mark.parametrize("implementation", ["xla", "cudnn"])
+@pytest.mark.parametrize(
+  "implementation,shares_prompts",
+  [("xla", False), ("cudnn", False), ("cudnn", True)],
+)
 def test_slots_change_no_completion(
   implementation,
+  shares_prompts,
   model,
   params,
   two_turns,
@@ -186,6 +186,7 @@ def test_slots_change_no_completion(
     idle_fraction=0.3,
     prefix_step=64,
     prompts_per_call=1,
+    shares_prompts=shares_prompts,
   )
   made = sampler.make_sampler(model, two_turns, settings, params)
   calls = list(

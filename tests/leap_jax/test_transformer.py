@@ -87,10 +87,19 @@ def test_every_family_reads_in_parts_as_at_once(family):
     )
     idle = jnp.zeros(2, bool)
     second, caches = decoding.add_token(
-      config, weights, caches, tokens[:, 4], full(4), idle, None, "xla"
+      config, weights, caches, None, tokens[:, 4], full(4), idle, None, "xla"
     )
     third, _ = decoding.read_more(
-      config, weights, caches, tokens[:, 5:], full(3), full(5), rows, 12, "xla"
+      config,
+      weights,
+      caches,
+      None,
+      tokens[:, 5:],
+      full(3),
+      full(5),
+      rows,
+      12,
+      "xla",
     )
     return jnp.stack([first, second, third], 1)
 
@@ -110,7 +119,16 @@ def test_rows_of_different_lengths_share_a_cache(model, params):
   )
   more = jnp.asarray([[7, 6], [5, 4]])
   got, _ = decoding.read_more(
-    model, weights, caches, more, jnp.asarray([1, 2]), lengths, rows, 12, "xla"
+    model,
+    weights,
+    caches,
+    None,
+    more,
+    jnp.asarray([1, 2]),
+    lengths,
+    rows,
+    12,
+    "xla",
   )
   for i, row in enumerate(told):
     full = jnp.asarray([row + more[i].tolist()[: i + 1]])
