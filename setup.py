@@ -20,7 +20,6 @@ BASE = [
   "optax>=0.2.5",
   # The v0 CheckpointManager; the v1 API takes its place in 1.0.
   "orbax-checkpoint>=0.11.25,<0.13",
-  "safetensors>=0.5",
   "tensorboardX>=2.6.2",
   "tokenizers>=0.21",
   "tqdm>=4.66",
@@ -67,6 +66,7 @@ EXTRAS = {
     "hypothesis>=6.100",
     "pytest>=8.3",
     "ruff>=0.15",
+    "safetensors>=0.5",  # whose files ours must be
     "setuptools>=69",
     *_CUDA13,  # compiling for a GPU is tested without one
     *_GGUF,

@@ -91,17 +91,13 @@ def compile_update(
   policy, learner = run.config.policy, run.config.learner
   names = tuple(REMAT) if policy.remat == "auto" else (policy.remat,)
 
-  # Joined projections read their input once. Their sums have another order, and
-  # heads that lie on several devices cannot be joined.
-  is_joined = policy.dtype != "float32" and run.config.run.model_devices == 1
-
   def make(remat):
     execution = sharding.execution(
       run.model,
       run.mesh,
       remat=remat,
       attention=attention.choose(policy.dtype),
-      products="side_by_side" if is_joined else "one_by_one",
+      layers=policy.layers,
     )
     compute = update.Compute(
       execution=execution,
@@ -118,7 +114,9 @@ def compile_update(
     state,
     buckets,
     frozen=run.frozen,
-    limit_bytes=fitting.limit_bytes(jax.local_devices()[0]),
+    limit_bytes=fitting.limit_bytes(
+      jax.local_devices()[0], (state, buckets, run.frozen)
+    ),
     say=run.say,
   )
 

@@ -67,7 +67,9 @@ def _transformers(model, num_context):
 
   encode = None
   if tokenizer is not None:
-    encode = lambda text: tokenizer.encode(text, add_special_tokens=False)
+    encode = lambda text: tokenizer.encode(
+      text, add_special_tokens=False, split_special_tokens=True
+    )
   return Reference(
     f"transformers {transformers.__version__}", encode, continue_greedily
   )

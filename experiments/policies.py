@@ -16,7 +16,9 @@ def _overrides(config):
       template = pathlib.Path(path).read_text()
     except (OSError, UnicodeDecodeError) as error:
       raise UsageError(f"config.policy.chat_template={path}: {error}") from None
-  return ChatOverrides(config.policy.system_prompt, template)
+  return ChatOverrides(
+    config.policy.system_prompt, template, config.policy.thinking
+  )
 
 
 def _check(config, policy):

@@ -57,6 +57,12 @@ class ChatOverrides(NamedTuple):
 
   system_prompt: str | None = None
   template: str | None = None  # Jinja source; a base model has none of its own
+  thinking: bool | None = None  # the `enable_thinking` of templates (Qwen3)
+
+  @property
+  def variables(self) -> dict[str, bool]:
+    """What the template reads beside messages and special tokens."""
+    return {} if self.thinking is None else {"enable_thinking": self.thinking}
 
 
 AS_PUBLISHED = ChatOverrides()

@@ -5,6 +5,7 @@ these equal to the keys of the tables that they name.
 """
 
 REMAT = ("none", "dots", "block")  # models.whole_rows.REMAT
+LAYERS = ("scan", "unrolled")  # models.whole_rows.LAYERS
 DTYPES = ("float32", "bfloat16")
 HEADS = ("whole", "chunked")  # head.HEADS
 LORA_TARGETS = ("query", "key", "value", "out", "gate", "up", "down")

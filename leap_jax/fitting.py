@@ -47,15 +47,27 @@ def program_bytes(compiled) -> int:
   )
 
 
-def limit_bytes(device: jax.Device) -> int | None:
+def limit_bytes(device: jax.Device, arguments: Any = ()) -> int | None:
   """Bytes that a program may use, those of its arguments included.
 
-  None where the device does not say (a CPU).
+  Args:
+    device: where it will run.
+    arguments: tree of arrays; what lies on the device beside them stays there.
+
+  Returns:
+    None where the device does not say (a CPU).
   """
   stats = device.memory_stats() or {}
   if "bytes_limit" not in stats:
     return None
-  return int(stats["bytes_limit"] * (1 - HEADROOM_FRACTION))
+  own = sum(
+    shard.data.nbytes
+    for leaf in jax.tree.leaves(arguments)
+    for shard in leaf.addressable_shards
+    if shard.device == device
+  )
+  others = max(stats.get("bytes_in_use", 0) - own, 0)
+  return int(stats["bytes_limit"] * (1 - HEADROOM_FRACTION)) - others
 
 
 def compile_update(

@@ -86,4 +86,10 @@ def adapted_policy(lora: LoraConfig) -> Trained:
       blocks[name] = {**blocks[name], "kernel": kernel}
     return {**base, "blocks": blocks}
 
-  return Trained(materialize, assemble)
+  def depends(names):
+    return names[-1] == "kernel" and names[-2] in lora.targets
+
+  def restrict(params):
+    return {name: params["blocks"][name]["kernel"] for name in lora.targets}
+
+  return Trained(materialize, assemble, depends, restrict)

@@ -6,7 +6,7 @@ adds (weights, caches). The larger of the two phases counts. Activations are an
 estimate: what the compiler really uses is known, and printed, when the update
 has been compiled.
 
-Bytes on one device. B rows, T tokens, D width, F width of the MLP, V vocabulary.
+All bytes are those of one device.
 """
 
 import dataclasses

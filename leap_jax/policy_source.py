@@ -12,6 +12,6 @@ class OpenPolicy(NamedTuple):
 
   config: ModelConfig
   tokenizer: Tokenizer
-  # read(dtype=jnp.float32, place=jnp.asarray) -> tree of parameters; `place`
-  # puts each array on the devices as soon as it is whole.
+  # read(dtype=jnp.float32, place=...) -> tree of parameters, where
+  # `place(path, array)` puts each array on the devices as soon as it is whole.
   read: Callable[..., Any]

@@ -13,13 +13,18 @@ import jax
 
 
 class Trained(NamedTuple):
-  """Two pure functions; the first is differentiated once for an update."""
+  """Pure functions; the first is differentiated, once for an update."""
 
   # (trained, frozen) -> the model's leaves that depend on what is trained, in
   # the dtype of computation.
   materialize: Callable[[Any, Any], Any]
   # (those leaves, frozen) -> all parameters of the model.
   assemble: Callable[[Any, Any], Any]
+  # Whether a parameter of the model, by the names in its path, depends on what
+  # is trained.
+  depends: Callable[[tuple[str, ...]], bool]
+  # (tree of all parameters, None where nothing depends) -> of those leaves.
+  restrict: Callable[[Any], Any]
 
   def policy(self, trained: Any, frozen: Any) -> Any:
     """Parameters of the model, in the dtype of computation."""
@@ -37,4 +42,9 @@ def whole_policy(dtype: str) -> Trained:
     del frozen
     return jax.tree.map(lambda x: x.astype(dtype), params)
 
-  return Trained(materialize, lambda part, frozen: part)
+  return Trained(
+    materialize,
+    assemble=lambda part, frozen: part,
+    depends=lambda names: True,
+    restrict=lambda params: params,
+  )

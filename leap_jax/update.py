@@ -146,8 +146,24 @@ def init_state(params, tx: optax.GradientTransformation) -> TrainState:
   return TrainState(params, tx.init(params), jnp.zeros((), jnp.int32))
 
 
-def _policy_gradient(config, objective, compute):
-  """gradient(part, frozen, micro) -> (gradient of the part, sums)."""
+def _depending(trained, params):
+  """(leaves that depend on what is trained, the others); None elsewhere."""
+  names = lambda path: tuple(str(getattr(key, "key", "")) for key in path)
+  choose = lambda wanted: jax.tree_util.tree_map_with_path(
+    lambda path, x: x if trained.depends(names(path)) == wanted else None,
+    params,
+  )
+  return choose(True), choose(False)
+
+
+def _joined(a, b):
+  return jax.tree.map(
+    lambda x, y: y if x is None else x, a, b, is_leaf=lambda x: x is None
+  )
+
+
+def _micro_gradient(config, objective, compute):
+  """gradient(depending, others, micro) -> (gradient, sums)."""
   execution = compute.execution
   head = HEADS[compute.head](
     config,
@@ -156,9 +172,10 @@ def _policy_gradient(config, objective, compute):
     num_shards=compute.num_shards,
   )
 
-  def micro_loss(part, frozen, micro):
-    params = compute.trained.assemble(part, frozen)
-    outer = {k: v for k, v in params.items() if k != "blocks"}
+  def micro_loss(depending, others, micro):
+    params = _joined(depending, others)
+    inner = ("blocks", "layers")
+    outer = {k: v for k, v in params.items() if k not in inner}
     params = {**params, **execution.place_params(outer)}
     # Position i predicts token i + 1; nothing predicts a row's first token.
     inputs = micro.tokens.shape[1] - 1
@@ -201,9 +218,13 @@ def accumulate(
   Returns:
     The gradient with respect to `params`, float32, and the sums.
   """
-  gradient = _policy_gradient(config, objective, compute)
-  # Cast (and merged) once, not in every micro-batch.
-  part, pull = jax.vjp(lambda p: compute.trained.materialize(p, frozen), params)
+  trained = compute.trained
+  layers = whole_rows.LAYERS[compute.execution.layers]
+  gradient = _micro_gradient(config, objective, compute)
+  # Cast, merged and arranged once, not in every micro-batch.
+  part, pull = jax.vjp(lambda p: trained.materialize(p, frozen), params)
+  model_params = layers.arrange(trained.assemble(part, frozen))
+  depending, others = _depending(trained, model_params)
   total = jax.tree.map(jnp.zeros_like, params)
   sums = Sums(*(jnp.zeros(()) for _ in Sums._fields))
   sums = sums._replace(log_ratio_histogram=jnp.zeros(len(_EDGES) + 1))
@@ -212,8 +233,8 @@ def accumulate(
     def body(i, carry, bucket=bucket):
       total, sums = carry
       micro = jax.tree.map(lambda x: x[i], bucket._replace(num_micro=None))
-      grads, new = gradient(part, frozen, micro)
-      (grads,) = pull(grads)
+      grads, new = gradient(depending, others, micro)
+      (grads,) = pull(trained.restrict(layers.restore(grads)))
       added = jax.tree.map(jnp.add, sums, new)
       largest = jnp.maximum(sums.max_log_ratio, new.max_log_ratio)
       return (

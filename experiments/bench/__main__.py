@@ -1,6 +1,6 @@
 """Measures speed and writes one JSON file for each measurement.
 
-    python -m experiments.bench sampler|update --config=FILE [--config.X.Y=V ...]
+    python -m experiments.bench KIND --config=FILE [--config.X.Y=V ...]
 
 sampler   decoding: milliseconds a step, share of the bandwidth roofline,
           useful slots (experiments/bench/sampler.py)
@@ -59,6 +59,7 @@ def _run(kind, config, values, name) -> None:
     compile_cache.use(config.run.compilation_cache)
   found = KINDS[kind](config, values)
   folder = pathlib.Path(values.out) if values.out else record.RESULTS
+  name = name.removeprefix(f"{kind}_")
   path = record.write(folder, f"{kind}_{name}_b{found['batch']}", found)
   print(json.dumps(json.loads(path.read_text()), indent=2))
   print(path, file=sys.stderr)

@@ -4,10 +4,10 @@
 
 The first term is two operations for each parameter and token forward and four
 backward (Kaplan et al. 2020, arXiv 2001.08361, section 2.1): N counts every
-parameter that multiplies a token, the head once and the embedding's lookup not.
-The second one is attention: two products of n x n / 2 scores (causal) with A =
-layers * heads * head size numbers, forward and twice that backward. Nothing that
-is computed again counts, nor does padding.
+parameter that multiplies a token, the head once, the embedding's lookup not.
+The second one is attention: two products of n x n / 2 scores (causal) with
+A = layers * heads * head size numbers, forward and twice that backward. Nothing
+that is computed again counts, nor does padding.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ import numpy as np
 from leap_jax.models import transformer
 
 PEAK_FLOPS = 790e12
-"""Operations a second of an H200 in bfloat16, as a large matrix product of random
-numbers reaches them (measured; its data sheet says 990)."""
+"""Operations a second of an H200 in bfloat16, as a large matrix product of
+random numbers reaches them (measured; its data sheet says 990)."""
 
 
 def head_params(model) -> int:

@@ -206,6 +206,7 @@ def timed(
     "dtype": config.policy.dtype,
     "attention": attention.choose(config.policy.dtype),
     "remat": prepared.step.choice,
+    "layers": config.policy.layers,
     "lora_rank": config.policy.lora_rank,
     "seconds": middle,
     "seconds_all": seconds[1:],

@@ -23,6 +23,8 @@ def get_config() -> config_dict.ConfigDict:
   # base model has no template: name a Jinja file.
   c.policy.system_prompt = config_dict.placeholder(str)
   c.policy.chat_template = config_dict.placeholder(str)
+  # True or False for templates that know `enable_thinking` (Qwen3).
+  c.policy.thinking = config_dict.placeholder(bool)
   c.policy.size = "tiny"  # of a random policy: a key of sizes.SIZES
   c.policy.vocab_size = 640  # of a random policy's tokenizer
   # What the backward pass computes again to save memory: "none", "dots" (all
@@ -30,6 +32,9 @@ def get_config() -> config_dict.ConfigDict:
   c.policy.remat = "auto"
   # Of computation: "bfloat16" for a GPU. Masters and moments are float32.
   c.policy.dtype = "float32"
+  # How the update walks over the layers: "scan" (short to compile), "unrolled"
+  # (an eighth faster on a GPU).
+  c.policy.layers = "scan"
   # Low-rank adapters in place of all parameters (leap_jax/lora.py): their rank,
   # 0 = all parameters; the scale is alpha / rank.
   c.policy.lora_rank = 0

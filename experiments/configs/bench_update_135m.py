@@ -14,6 +14,8 @@ def get_config():
   c = base.get_config()
   c.policy.size = "smollm2-135m"
   c.policy.dtype = "bfloat16"
+  c.policy.remat = "dots"
+  c.policy.layers = "unrolled"
   c.rollout.num_problems = 32
   c.rollout.group_size = 8
   c.rollout.max_prompt_tokens = 384

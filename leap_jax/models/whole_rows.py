@@ -1,6 +1,6 @@
-"""The decoder over whole rows, for training: a scan over the stacked layers.
+"""The decoder over whole rows, for training.
 
-`transformer.extend` is the other way through the same blocks, with a cache.
+`decoding` is the other way through the same blocks, with a cache.
 Nothing in `Execution` changes what is computed but for rounding.
 
 Shapes: B rows, T tokens, D width.
@@ -9,11 +9,10 @@ Shapes: B rows, T tokens, D width.
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from leap_jax.models import attention, layer_rules, transformer
 
@@ -28,8 +27,7 @@ class Execution:
 
   remat: str = "none"  # a key of REMAT
   attention: str = attention.XLA  # one of attention.IMPLEMENTATIONS
-  products: str = "one_by_one"  # a key of PRODUCTS
-  unroll: int = 1  # layers in one step of the scan
+  layers: str = "scan"  # a key of LAYERS
   # On several devices: where parameters (of a layer, and of the rest) and
   # hidden states lie while they are used, and attention that runs on each
   # device's own rows and heads.
@@ -67,20 +65,59 @@ def _product(layer, x):
   return product + layer["bias"] if "bias" in layer else product
 
 
-def _one_by_one(layers, x):
-  return [_product(layer, x) for layer in layers]
+def _as_they_are(params):
+  return params
 
 
-def _side_by_side(layers, x):
-  """One product in place of several: the input is read once. Same sums."""
-  joined = jax.tree.map(lambda *leaves: jnp.concatenate(leaves, -1), *layers)
-  ends = np.cumsum([layer["kernel"].shape[-1] for layer in layers])[:-1]
-  return jnp.split(_product(joined, x), ends, -1)
+def _apart(params):
+  """Blocks -> a tuple of layers."""
+  rest = {name: tree for name, tree in params.items() if name != "blocks"}
+  num_layers = len(jax.tree.leaves(params["blocks"])[0])
+  layer = lambda i: jax.tree.map(lambda x: x[i], params["blocks"])
+  return rest | {"layers": tuple(layer(i) for i in range(num_layers))}
 
 
-# How several projections of one input are computed. Heads that lie on several
-# devices cannot be joined.
-PRODUCTS = {"one_by_one": _one_by_one, "side_by_side": _side_by_side}
+def _together(params):
+  """A tuple of layers -> blocks; what is None stays so."""
+  rest = {name: tree for name, tree in params.items() if name != "layers"}
+  stack = lambda *leaves: jnp.stack(leaves)
+  return rest | {"blocks": jax.tree.map(stack, *params["layers"])}
+
+
+def _scan(config, layer, x, params):
+  body = lambda x, stacked: (layer(x, *stacked), None)
+  rules = layer_rules.stacked(config)
+  if rules is None:  # all layers are alike
+    rule = layer_rules.rule_of(config, 0)
+    body = lambda x, stacked: (layer(x, stacked[0], rule), None)
+  x, _ = jax.lax.scan(body, x, (params["blocks"], rules))
+  return x
+
+
+def _unroll(config, layer, x, params):
+  for i, layer_params in enumerate(params["layers"]):
+    rule = layer_rules.rule_of(config, i)
+    window = config.local_window if i in config.local_layers else None
+    x = layer(x, layer_params, rule._replace(window=window))
+  return x
+
+
+class Layers(NamedTuple):
+  """A way through the layers, and the parameters' form that it takes."""
+
+  arrange: Callable[[Any], Any]  # from blocks, once for an update
+  restore: Callable[[Any], Any]  # gradients to blocks
+  run: Callable[..., jax.Array]
+
+
+# "scan" is short to compile. "unrolled" keeps what the backward pass needs
+# where it was computed: a scan copies it into arrays of all layers, which it
+# first fills with zeros, and out of them again (an eighth of the time of an
+# update on an H200).
+LAYERS = {
+  "scan": Layers(_as_they_are, _as_they_are, _scan),
+  "unrolled": Layers(_apart, _together, _unroll),
+}
 
 
 def hidden_states(
@@ -94,7 +131,7 @@ def hidden_states(
 
   Args:
     config: sizes.
-    params: as made by `transformer.init`.
+    params: as made by `transformer.init`, and arranged for `execution.layers`.
     tokens: [B, T], right-padded; what stands after a row's end has no effect
       on what stands before it.
     lengths: [B] tokens of each row, which saves attention behind its end; None
@@ -105,41 +142,38 @@ def hidden_states(
     [B, T, D], arbitrary behind a row's end.
   """
   block = transformer.Block(config)
-  # Layers may differ in reach and rotation (Gemma 3).
-  rules = layer_rules.stacked(config)
-  every = layer_rules.rule_of(config, 0)
   positions = jnp.broadcast_to(jnp.arange(tokens.shape[1])[None], tokens.shape)
-  products = PRODUCTS[execution.products]
   attend = execution.split_attention(
     functools.partial(attention.whole_rows, implementation=execution.attention)
   )
 
-  def layer(x, stacked):
-    params, rule = stacked
-    rule = rule or every
+  def layer(window, x, params, frequencies):
     params = execution.place_params(params)
     run = lambda method, *inputs: block.apply(
       {"params": params}, *inputs, method=method
     )
-    h = run("before_attention", x)
-    projected = products([params[n] for n in ("query", "key", "value")], h)
-    heads = run("heads", *projected, positions, rule.frequencies)
-    attended = attend(*heads, lengths, window=rule.window)
-    x = run("add_attention", x, attended)
-    h = run("before_mlp", x)
-    x = run("add_mlp", x, *products([params[n] for n in ("gate", "up")], h))
-    return execution.place_hidden(x), None
+    project = lambda names, h: [_product(params[name], h) for name in names]
+    projected = project(("query", "key", "value"), run("before_attention", x))
+    heads = run("heads", *projected, positions, frequencies)
+    x = run("add_attention", x, attend(*heads, lengths, window=window))
+    x = run("add_mlp", x, *project(("gate", "up"), run("before_mlp", x)))
+    return execution.place_hidden(x)
 
-  policy = REMAT[execution.remat]
-  if policy is not None:
-    # Inside of a loop nothing can be merged with the forward pass anyway.
-    in_loop = execution.unroll < config.num_layers
-    layer = jax.checkpoint(layer, policy=policy, prevent_cse=not in_loop)
+  def remembered(x, params, rule):
+    # A window is a number or, where a scan walks over different layers, traced.
+    policy = REMAT[execution.remat]
+    is_traced = isinstance(rule.window, jax.Array)
+    run = layer if is_traced else functools.partial(layer, rule.window)
+    if policy is not None:
+      # In a loop nothing can be merged with the forward pass anyway.
+      run = jax.checkpoint(
+        run, policy=policy, prevent_cse=execution.layers != "scan"
+      )
+    window = (rule.window,) if is_traced else ()
+    return run(*window, x, params, rule.frequencies)
+
   x = transformer.embed(config, params["embedding"]["embedding"][tokens])
-  x, _ = jax.lax.scan(
-    layer,
-    execution.place_hidden(x),
-    (params["blocks"], rules),
-    unroll=execution.unroll,
+  x = LAYERS[execution.layers].run(
+    config, remembered, execution.place_hidden(x), params
   )
   return transformer.final_norm(config, params, x)

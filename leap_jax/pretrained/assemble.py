@@ -46,13 +46,18 @@ def _finite(source, name):
   return array
 
 
+def _anywhere(path, array):
+  del path
+  return jnp.asarray(array)
+
+
 def assemble(
   leaves: Sequence[Leaf],
   source: TensorSource,
   *,
   ignored: tuple[str, ...] = (),
   dtype: Any = jnp.float32,
-  place: Callable[[np.ndarray], Any] = jnp.asarray,
+  place: Callable[[tuple[str, ...], np.ndarray], Any] = _anywhere,
 ) -> Any:
   """Parameters from stored tensors.
 
@@ -64,7 +69,7 @@ def assemble(
     source: the tensors.
     ignored: names that may be there and are of no use.
     dtype: of the parameters.
-    place: puts an array on the devices.
+    place: puts an array on the devices, told its path in the tree.
 
   Returns:
     The tree that `transformer.init` makes.
@@ -82,5 +87,5 @@ def assemble(
       array[i if leaf.is_stacked else ...] = (
         part.T if leaf.is_transposed else part
       )
-    params[leaf.path] = place(array)
+    params[leaf.path] = place(leaf.path, array)
   return traverse_util.unflatten_dict(params)

@@ -3,6 +3,10 @@
 The template is a program of whoever made the weights: it runs in jinja2's
 immutable sandbox, as it does in the transformers library, and only here, on
 messages that mark places. What stands between the places is the format.
+
+Some templates put a block of thought behind the role when an answer is to come
+and leave it out of earlier answers. Here it stays where it was: what the policy
+read or wrote is never taken back.
 """
 
 import json
@@ -14,8 +18,10 @@ import jinja2.ext
 import jinja2.sandbox
 import tokenizers
 
+from leap_jax import tokenizer as tokenizer_lib
 from leap_jax.chat_format import ChatFormat
 from leap_jax.policy_error import PolicyError
+from leap_jax.types import Message
 
 _QUESTIONS = ("QUESTIONONE", "QUESTIONTWO", "QUESTIONTHREE")
 _ANSWERS = ("ANSWERONE", "ANSWERTWO")
@@ -85,13 +91,25 @@ def _split(text, place):
   return before, behind
 
 
-def _behind(text, start):
-  if not text.startswith(start):
+def _behind_answer(text, start, closing, answer):
+  """What follows an answer in a longer conversation.
+
+  Args:
+    text: of the conversation.
+    start: of it, up to the question that is answered.
+    closing: what stood behind that question before there was an answer; the
+      template may keep all of it or its first part.
+    answer: the mark.
+  """
+  header, is_there, rest = text.removeprefix(start).partition(answer)
+  if (
+    not text.startswith(start) or not is_there or not closing.startswith(header)
+  ):
     raise PolicyError(
       "the chat template writes earlier turns anew when later ones come; "
       "contexts must be append-only"
     )
-  return text[len(start) :]
+  return rest
 
 
 def _with_special(inner, text):
@@ -148,10 +166,12 @@ def derive(
   )
   opening, closing = _split(one, _QUESTIONS[0])
   between, closing_of_two = _split(
-    _behind(two, one + _ANSWERS[0]), _QUESTIONS[1]
+    _behind_answer(two, opening + _QUESTIONS[0], closing, _ANSWERS[0]),
+    _QUESTIONS[1],
   )
+  start = two.removesuffix(closing_of_two)
   again, closing_of_three = _split(
-    _behind(three, two + _ANSWERS[1]), _QUESTIONS[2]
+    _behind_answer(three, start, closing, _ANSWERS[1]), _QUESTIONS[2]
   )
   if again != between or {closing_of_two, closing_of_three} != {closing}:
     raise PolicyError(
@@ -186,7 +206,22 @@ def derive(
     bos_token=variables.get("bos_token", ""),
   )
   _check_quoting(inner, chat)
+  longer = one + _ANSWERS[0] + between + _QUESTIONS[1] + closing
+  _check_borders(inner, chat, longer)
   return chat
+
+
+def _check_borders(inner, chat, text):
+  """Parts that are encoded one by one are what the whole text is."""
+  v = tokenizer_lib.quoting(inner, chat)
+  parts = v.opening(Message("user", _QUESTIONS[0]))
+  parts += v.completion(_ANSWERS[0])
+  parts += v.context(Message("user", _QUESTIONS[1]))
+  if parts != _with_special(inner, text):
+    raise PolicyError(
+      "the tokenizer reads the parts of a conversation differently from the "
+      "whole (does it put a space before a text?)"
+    )
 
 
 def _check_quoting(inner, chat):

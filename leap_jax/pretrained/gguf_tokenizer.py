@@ -197,7 +197,8 @@ def load(file: GgufFile, overrides: ChatOverrides) -> tokenizer_lib.Tokenizer:
       variables={
         "bos_token": _text(file, "bos"),
         "eos_token": _text(file, "eos"),
-      },
+      }
+      | overrides.variables,
       system_prompt=overrides.system_prompt,
     )
   except PolicyError as error:

@@ -115,7 +115,7 @@ def load(
       inner,
       template,
       stop_tokens=_stop_tokens(folder, config, inner, settings),
-      variables=variables,
+      variables=variables | overrides.variables,
       system_prompt=overrides.system_prompt,
     )
   except PolicyError as error:

@@ -120,6 +120,7 @@ BAD = {
   "policy.vocab_size": ["299"],
   "policy.remat": ["all"],
   "policy.dtype": ["float16"],
+  "policy.layers": ["loop"],
   "policy.lora_rank": ["-1"],
   "policy.lora_alpha": ["0", "nan"],
   "policy.lora_targets": ["()", "('q',)", "('up','up')"],
@@ -380,6 +381,7 @@ def test_the_program_exits_with_one_line(tmp_path, arguments, code, words):
   [
     (sizes.SIZES, choices.SIZES),
     (whole_rows.REMAT, choices.REMAT),
+    (whole_rows.LAYERS, choices.LAYERS),
     (head.HEADS, choices.HEADS),
     (dict.fromkeys(lora.TARGETS), choices.LORA_TARGETS),
     (attention.IMPLEMENTATIONS, choices.ATTENTION),

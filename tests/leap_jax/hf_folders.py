@@ -17,13 +17,13 @@ CHATML = (
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 
 
-def vocabulary(size=340, special=SPECIAL):
-  """Byte-level BPE with ChatML's special tokens first."""
+def vocabulary(special=SPECIAL):
+  """Byte-level BPE with ChatML's special tokens first; 298 ids."""
   inner = tokenizers.Tokenizer(models.BPE())
   inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
   inner.decoder = decoders.ByteLevel()
   trainer = trainers.BpeTrainer(
-    vocab_size=size,
+    vocab_size=298,
     special_tokens=list(special),
     initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
     show_progress=False,

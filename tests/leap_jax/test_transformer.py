@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from leap_jax.models import decoding, transformer
+from leap_jax.models import decoding, sizes, transformer
 from leap_jax.models.config import ModelConfig
 from leap_jax.models.rope import Scaling
 from tests.leap_jax.decoder_reference import reference_forward
@@ -144,3 +144,32 @@ def test_padding_behind_a_row_changes_nothing_before_it(model, params):
     transformer.forward(model, params, tokens),
     atol=1e-6,
   )
+
+
+# Of the published models, as counted by those who published them; a tied head
+# counts once.
+@pytest.mark.parametrize(
+  "size,count",
+  [
+    ("smollm2-135m", 134_515_008),
+    ("smollm2-360m", 361_821_120),
+    ("smollm2-1.7b", 1_711_376_384),
+    ("qwen2.5-0.5b", 494_032_768),
+    ("qwen2.5-1.5b", 1_543_714_304),
+    ("qwen2.5-7b", 7_615_616_512),
+    ("qwen3-0.6b", 596_049_920),
+    ("qwen3-1.7b", 1_720_574_976),
+    ("qwen3-4b", 4_022_468_096),
+    ("qwen3-8b", 8_190_735_360),
+    ("llama3.2-1b", 1_235_814_400),
+    ("llama3.2-3b", 3_212_749_824),
+    ("gemma3-270m", 268_098_176),
+    ("gemma3-1b", 999_885_952),
+  ],
+)
+def test_a_published_size_has_the_published_number_of_parameters(size, count):
+  config = sizes.model_config(size)
+  shapes = jax.eval_shape(
+    lambda key: transformer.init(config, key), jax.random.key(0)
+  )
+  assert transformer.num_params(shapes) == count

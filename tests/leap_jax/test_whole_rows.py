@@ -18,16 +18,16 @@ def params():
 def gradient(params, **options):
   tokens = jnp.asarray([[4, 8, 15, 16, 23]])
   execution = whole_rows.Execution(**options)
+  arrange = whole_rows.LAYERS[execution.layers].arrange
   loss = lambda p: jnp.square(
-    whole_rows.hidden_states(MODEL, p, tokens, execution=execution)
+    whole_rows.hidden_states(MODEL, arrange(p), tokens, execution=execution)
   ).mean()
   return jax.jit(jax.grad(loss)).lower(params).compile()
 
 
 @pytest.mark.parametrize("options", [
   dict(remat="dots"),
-  dict(remat="block", unroll=2),
-  dict(products="side_by_side"),
+  dict(remat="block", layers="unrolled"),
 ], ids=str)  # fmt: skip
 def test_memory_and_loops_change_no_gradient(params, options):
   expected = gradient(params)(params)
