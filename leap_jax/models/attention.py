@@ -16,6 +16,9 @@ itself included (Gemma 3's local layers); it is a whole number, a traced one
 (layers of a scan differ), or None for no limit.
 """
 
+import functools
+import warnings
+
 import jax
 import jax.numpy as jnp
 
@@ -33,15 +36,80 @@ def choose(dtype, device: jax.Device | None = None) -> str:
     device: where it will run; the default device if None.
 
   Returns:
-    "cudnn" for 16-bit floats on an NVIDIA GPU from compute capability 8.0 on,
-    else "xla".
+    "cudnn" for 16-bit floats on an NVIDIA GPU from compute capability 8.0 on
+    whose library does what it is asked for, else "xla".
   """
   device = device or jax.devices()[0]
   if device.platform != "gpu" or "NVIDIA" not in device.device_kind:
     return XLA
   capability = float(getattr(device, "compute_capability", 0.0))
   is_short = jnp.dtype(dtype) in (jnp.bfloat16, jnp.float16)
-  return CUDNN if is_short and capability >= 8.0 else XLA
+  if not is_short or capability < 8.0:
+    return XLA
+  fault = _fault(jnp.dtype(dtype))
+  if fault is None:
+    return CUDNN
+  warnings.warn(f"cuDNN's attention is not used: {fault}", stacklevel=2)
+  return XLA
+
+
+@functools.cache
+def _fault(dtype) -> str | None:
+  """What is wrong with cuDNN's attention, found by trying it; None if nothing.
+
+  Some builds lack it or get it wrong (jax#32430).
+  """
+  keys = jax.random.split(jax.random.key(0), 3)
+  sizes = ((8, 64, 4, 64), (8, 64, 2, 64), (8, 64, 2, 64))
+  wide = [jax.random.normal(k, s) for k, s in zip(keys, sizes, strict=True)]
+  short = [x.astype(dtype) for x in wide]
+  lengths = jnp.asarray([64, 33, 1, 64, 17, 50, 64, 2])
+  groups = jnp.asarray([64, 40])
+
+  def attend(implementation, query, keys, values):
+    options = dict(implementation=implementation)
+    whole = whole_rows(query, keys, values, lengths, **options)
+    is_row = jnp.arange(64)[None] < lengths[:, None]
+    whole = jnp.where(is_row[..., None], whole, 0)
+    one = one_token(query[:, :1], keys, values, lengths, **options)
+    prompts = (keys[:2], values[:2])
+    if implementation == CUDNN:
+      behind = behind_prompts(
+        query[:, :1], (keys, values), lengths, prompts, groups
+      )
+    else:
+      behind = _behind_by_mask(
+        query[:, :1], (keys, values), lengths, prompts, groups
+      )
+    return whole, one, behind
+
+  try:
+    got = jax.jit(functools.partial(attend, CUDNN))(*short)
+    want = jax.jit(functools.partial(attend, XLA))(*wide)
+    for name, a, b in zip(
+      ("training", "decoding", "shared"), got, want, strict=True
+    ):
+      gap = float(jnp.abs(a.astype(jnp.float32) - b).max())
+      if not gap < 0.05:
+        return f"{name} is off by {gap:.2g}"
+  except Exception as error:  # XLA's and cuDNN's own, of many kinds
+    return str(error).splitlines()[0][:200]
+  return None
+
+
+def _behind_by_mask(query, own, own_lengths, prompts, prompt_lengths):
+  """`behind_prompts` by its definition: one softmax over all keys."""
+  r, p = query.shape[0], prompt_lengths.shape[0]
+  spread = lambda x: jnp.repeat(x, r // p, axis=0)
+  keys, values = (
+    jnp.concatenate([spread(before), behind], 1)
+    for before, behind in zip(prompts, own, strict=True)
+  )
+  sees = lambda lengths, x: jnp.arange(x.shape[1])[None] < lengths[:, None]
+  mask = jnp.concatenate(
+    [sees(spread(prompt_lengths), prompts[0]), sees(own_lengths, own[0])], 1
+  )
+  return masked(query, keys, values, mask[:, None], XLA)
 
 
 def _seen(positions, num_keys, window):

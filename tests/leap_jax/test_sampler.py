@@ -241,9 +241,11 @@ def test_every_family_stores_the_trainers_logprobs(
   settings = sampling_lib.Settings(
     draws.Rule(TEMPERATURE), vocabulary.stop_tokens
   )
-  made = sampler.make_sampler(config, two_turns, settings, params)
-  first, _ = conversation(made, config, params, prompt)
-  assert (first.tokens < config.num_ids).all()
+  one_turn = dataclasses.replace(two_turns, num_turns=1)
+  made = sampler.make_sampler(config, one_turn, settings, params)
+  answers, _, _ = first_turn(made, params, prompt)
+  check_against_trainer(config, params, contexts_of(prompt), answers)
+  assert (answers.tokens < config.num_ids).all()
 
 
 def test_weights_side_by_side_are_the_same_model(model, params, monkeypatch):
