@@ -7,6 +7,7 @@ from typing import Any
 import tqdm
 
 from experiments import compute
+from experiments.config_file import UsageError
 from experiments.state import Run
 from leap_jax import (
   batching,
@@ -51,12 +52,20 @@ def make_optimizer(config):
   )
 
 
-def sampler_settings(config, stop_tokens) -> sampling.Settings:
+def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
   """How a run samples."""
   s = config.sampler
   implementation = s.attention
   if implementation == "auto":
     implementation = attention.choose(s.dtype)
+  if s.shared_prompts and (
+    implementation != attention.CUDNN or model.local_layers
+  ):
+    raise UsageError(
+      "config.sampler.shared_prompts=True needs cuDNN's attention (NVIDIA, "
+      "config.sampler.dtype=bfloat16) and layers that all see the whole past; "
+      "set it to False"
+    )
   return sampling.Settings(
     rule=draws.Rule(config.rollout.temperature, s.top_k, s.top_p, s.min_p),
     stop_tokens=tuple(stop_tokens),
@@ -68,6 +77,7 @@ def sampler_settings(config, stop_tokens) -> sampling.Settings:
     idle_fraction=s.idle_fraction,
     prefix_step=s.prefix_step,
     prompts_per_call=s.prompts_per_call,
+    shares_prompts=s.shared_prompts,
   )
 
 
@@ -107,7 +117,7 @@ def compile_programs(run: Run, state: TrainState) -> Programs:
     samples = sampler.make_sampler(
       run.model,
       run.shape,
-      sampler_settings(config, run.tokenizer.stop_tokens),
+      sampler_settings(config, run.model, run.tokenizer.stop_tokens),
       policy(state),
       on_compile=on_compile,
     )

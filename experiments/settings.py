@@ -237,6 +237,7 @@ _CHECKS = {
   "sampler.idle_fraction": _share,
   "sampler.prefix_step": _at_least(0),
   "sampler.prompts_per_call": _at_least(0),
+  "sampler.shared_prompts": _anything,
   "method.name": _choice(choices.METHODS),
   "method.f_lo": _between(0.0, 1.0),
   "method.f_hi": _between(0.0, 1.0),

@@ -13,6 +13,7 @@ completion depends neither on its neighbours nor on when it had which slot.
 What is stored of a token: `draws`.
 """
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from leap_jax import sampling, slots
+from leap_jax import compilations, sampling, slots
 from leap_jax.sampling import SamplerState, Settings
 from leap_jax.types import RolloutShape
 
@@ -124,8 +125,8 @@ def _compile(config, shape, settings, params, on_compile):
   )
   prepare = lambda params: sampling.weights_of(config, settings, params)
   empty = lambda: sampling.empty_state(config, shape, settings)
-  on_compile("weights for decoding")
   run_prepare = jax.jit(prepare).lower(like(params)).compile()
+  on_compile("weights for decoding")
   weights = jax.tree.map(
     lambda x, s: abstract(x.shape, x.dtype, sharding=s),
     jax.eval_shape(prepare, like(params)),
@@ -137,49 +138,57 @@ def _compile(config, shape, settings, params, on_compile):
   vector = lambda n: abstract((n,), jnp.int32)
   matrix = lambda n, width: abstract((n, width), jnp.int32)
 
-  def compiled(name, function, *arguments):
-    on_compile(name)
-    jitted = jax.jit(function, donate_argnums=1)
-    return jitted.lower(weights, state, *arguments).compile()
+  def lower(function, *fixed):
+    def of(*arguments):
+      run = functools.partial(function, config, shape, settings, *fixed)
+      jitted = jax.jit(run, donate_argnums=1)
+      return jitted.lower(weights, state, *arguments)
+
+    return of
 
   decode_sizes, more_sizes = program_sizes(shape, settings)
   by_size = lambda sizes: sorted(sizes, key=lambda s: s[0] * s[1], reverse=True)
   decode = {
-    (width, batch): compiled(
-      f"decode {batch} rows, {width} keys",
-      lambda *a, width=width: sampling.decode(
-        config, shape, settings, width, *a
-      ),
-      key,
-      vector(batch),
-      scalar,
-      scalar,
+    (width, batch): lower(sampling.decode, width)(
+      key, vector(batch), scalar, scalar
     )
     for width, batch in by_size(decode_sizes)
   }
   more = {
-    (width, batch): compiled(
-      f"feedback of {batch} rows, {width} keys",
-      lambda *a, width=width: sampling.read_more(
-        config, shape, settings, width, *a
-      ),
-      vector(batch),
-      matrix(batch, shape.max_feedback_tokens),
-      vector(batch),
+    (width, batch): lower(sampling.read_more, width)(
+      vector(batch), matrix(batch, shape.max_feedback_tokens), vector(batch)
     )
     for width, batch in by_size(more_sizes)
   }
   c = prompts_per_call(shape, settings)
-  prompts = compiled(
-    f"{c} prompts",
-    lambda *a: sampling.read_prompts(config, shape, settings, *a),
-    matrix(c, shape.max_prompt_tokens),
-    vector(c),
-    vector(c),
+  prompts = lower(sampling.read_prompts)(
+    matrix(c, shape.max_prompt_tokens), vector(c), vector(c)
   )
-  on_compile("caches")
+  named = lambda kind, programs: {(kind, *k): p for k, p in programs.items()}
+  compiled = compilations.compile_all(
+    named("decode", decode)
+    | named("feedback", more)
+    | {("prompts", shape.max_prompt_tokens, c): prompts}
+    | {
+      ("caches", sampling.room(shape, settings), shape.num_rows): jax.jit(
+        empty
+      ).lower()
+    },
+    lambda name: on_compile("{}: {} tokens x {}".format(*name)),
+  )
+  of_kind = lambda kind: {
+    (width, batch): program
+    for (name, width, batch), program in compiled.items()
+    if name == kind
+  }
+  (read_prompts,) = of_kind("prompts").values()
+  (make_empty,) = of_kind("caches").values()
   return _Programs(
-    run_prepare, jax.jit(empty).lower().compile(), prompts, more, decode
+    run_prepare,
+    make_empty,
+    read_prompts,
+    of_kind("feedback"),
+    of_kind("decode"),
   )
 
 
@@ -211,7 +220,7 @@ def make_sampler(
     shape: sizes of the rollout.
     settings: how it is sampled and computed.
     params: any parameters of the model (their shapes and shardings matter).
-    on_compile: told the name of each program before it is compiled.
+    on_compile: told the name of each program that is compiled.
 
   Returns:
     The sampler. Nothing in it ever compiles again.

@@ -38,13 +38,18 @@ class Settings:
   # so many tokens; 0 = one for each turn. cuDNN's follows each row's length.
   prefix_step: int = 0
   prompts_per_call: int = 0  # prompts that are read at once; 0 = all
+  # A group's rows share the keys and values of their prompt: less memory, and
+  # less to read in each step. For cuDNN, and where every layer sees the whole
+  # past.
+  shares_prompts: bool = False
 
 
 class SamplerState(NamedTuple):
   """Where the R rows stand. The last seven belong to the turn."""
 
+  prompts: decoding.Prompts | None  # if they are shared
   caches: tuple[decoding.Cache, ...]  # per layer [R, S, K, H]
-  lengths: jax.Array  # [R] int32 cached tokens
+  lengths: jax.Array  # [R] int32 cached tokens, shared ones included
   logits: jax.Array  # [R, V] float32, for the next token
   limits: jax.Array  # [R] int32 cached tokens at which a row is full
   done: jax.Array  # [R] bool
@@ -88,7 +93,14 @@ def empty_state(config, shape: RolloutShape, settings: Settings):
   """A state of rows that have read nothing."""
   r, n = shape.num_rows, shape.max_new_tokens
   dtype = jnp.dtype(settings.dtype)
+  prompts = None
+  if settings.shares_prompts:
+    p, t = shape.num_problems, shape.max_prompt_tokens
+    prompts = decoding.Prompts(
+      decoding.empty_caches(config, p, t, dtype), jnp.ones(p, jnp.int32)
+    )
   return SamplerState(
+    prompts=prompts,
     caches=decoding.empty_caches(config, r, room(shape, settings), dtype),
     lengths=jnp.zeros(r, jnp.int32),
     logits=jnp.zeros((r, config.vocab_size), jnp.float32),
@@ -108,7 +120,11 @@ def room(shape: RolloutShape, settings: Settings) -> int:
   One spare: a row that is full still writes somewhere when it idles. cuDNN
   takes keys in whole tiles.
   """
-  tokens = shape.context_tokens(shape.num_turns - 1) + 1
+  tokens = shape.context_tokens(shape.num_turns - 1)
+  if settings.shares_prompts:  # what comes behind them
+    later = shape.max_new_tokens + shape.max_feedback_tokens
+    tokens = min(tokens, shape.max_new_tokens + (shape.num_turns - 1) * later)
+  tokens += 1
   if settings.implementation == attention.CUDNN:
     return -(-tokens // _TILE) * _TILE
   return tokens
@@ -150,19 +166,25 @@ def read_prompts(
   """
   g = shape.group_size
   rows = problems[:, None] * g + jnp.arange(g)[None]
+  shared = state.prompts
   hidden, caches = decoding.read_prompts(
     config,
     weights,
-    state.caches,
+    state.caches if shared is None else shared.caches,
     tokens,
     lengths,
-    rows,
+    rows if shared is None else problems[:, None],
     settings.implementation,
   )
+  if shared is None:
+    state = state._replace(caches=caches)
+  else:
+    known = shared.lengths.at[problems].set(lengths, mode="drop")
+    state = state._replace(prompts=decoding.Prompts(caches, known))
   spread = lambda x: jnp.repeat(x, g, axis=0)
   return _begin_turn(
     shape,
-    state._replace(caches=caches),
+    state,
     rows.reshape(-1),
     spread(lengths),
     spread(decoding.logits_of(weights, hidden)),
@@ -192,6 +214,7 @@ def read_more(
     config,
     weights,
     state.caches,
+    state.prompts,
     tokens,
     lengths,
     start,
@@ -231,7 +254,8 @@ def decode(
     (state, [] int32 steps that were run).
   """
   batch, num_rows = rows.shape[0], shape.num_rows
-  fields = state._replace(caches=())
+  prompts = state.prompts
+  fields = state._replace(prompts=None, caches=())
   if batch == num_rows:
     local = fields
   else:
@@ -267,6 +291,7 @@ def decode(
       config,
       weights,
       local.caches,
+      prompts,
       token,
       local.lengths,
       done,
@@ -276,6 +301,7 @@ def decode(
     lengths = local.lengths + ~done
     is_stop = jnp.isin(token, stops) & ~done
     return step + 1, SamplerState(
+      prompts=None,
       caches=caches,
       lengths=lengths,
       logits=decoding.logits_of(weights, hidden),
@@ -290,9 +316,10 @@ def decode(
 
   def goes_on(carry):
     _, local = carry
-    longest = jnp.max(jnp.where(local.done, 0, local.lengths))
-    unfinished = (~local.done).sum()
-    return (unfinished > leave_at) & (longest < width)
+    going = (~local.done).sum() > leave_at
+    if settings.implementation == attention.CUDNN:
+      return going
+    return going & (jnp.max(jnp.where(local.done, 0, local.lengths)) < width)
 
   step, local = jax.lax.while_loop(
     goes_on,
@@ -306,9 +333,10 @@ def decode(
   if batch == num_rows:
     # Rows without a slot are as they were.
     local = local._replace(done=jnp.where(has_row, local.done, state.done))
-    return local._replace(caches=caches), step
+    return local._replace(prompts=prompts, caches=caches), step
   put = lambda old, new: old.at[rows].set(new, mode="drop")
-  return jax.tree.map(put, fields, local)._replace(caches=caches), step
+  local = jax.tree.map(put, fields, local)
+  return local._replace(prompts=prompts, caches=caches), step
 
 
 def room_of(shape: RolloutShape, settings: Settings, turn: int) -> int:
@@ -336,7 +364,8 @@ def width_for(shape, settings, turn: int, longest: int) -> int:
     turn: from 0.
     longest: cached tokens of the longest row.
   """
-  return next(w for w in usable_widths(shape, settings, turn) if w > longest)
+  usable = usable_widths(shape, settings, turn)
+  return next((w for w in usable if w > longest), usable[-1])
 
 
 def slot_counts(shape, settings, turn: int) -> tuple[int, ...]:

@@ -56,20 +56,24 @@ def prompts_of(shape, vocab_size: int, seed: int):
   return tokens, np.full(size[0], size[1], np.int32)
 
 
-def bytes_read(weights, cache, prompt_tokens: int, answers: np.ndarray) -> int:
+def bytes_read(
+  weights, cache: int, prompt_tokens: int, answers: np.ndarray, group_size: int
+) -> int:
   """Bytes that decoding must read: weights in every step, keys and values of
   each unfinished row up to and with the token that it adds.
 
   Args:
     weights: tree of arrays.
-    cache: of one row and one token, all layers: bytes.
+    cache: bytes of one token's keys and values in all layers.
     prompt_tokens: of each row.
     answers: [R] tokens of each answer.
+    group_size: rows that read a prompt together; 1 = each reads its own.
   """
   once = sum(x.nbytes for x in jax.tree.leaves(weights))
   answers = answers.astype(np.int64)
-  tokens = (answers * prompt_tokens + answers * (answers + 1) // 2).sum()
-  return int(answers.max()) * once + int(tokens) * cache
+  prompts = answers.reshape(-1, group_size).max(1).sum() * prompt_tokens
+  own = (answers * (answers + 1) // 2).sum()
+  return int(answers.max()) * once + int(prompts + own) * cache
 
 
 def token_bytes(model, dtype) -> int:
@@ -103,7 +107,7 @@ def _once(made, weights, shape, vocab_size, answers, seed):
   }
 
 
-def _summary(runs, shape, read):
+def _summary(runs, read, read_shared):
   """Medians over repetitions of one workload."""
   seconds = statistics.median(r["seconds"] for r in runs)
   prefill = statistics.median(r["prefill_seconds"] for r in runs)
@@ -117,6 +121,8 @@ def _summary(runs, shape, read):
     "decode_seconds_all": [r["seconds"] for r in runs],
     "steps": one["steps"],
     "roofline_fraction": read / record.BANDWIDTH / seconds,
+    # Of a roofline at which a group reads its prompt once.
+    "shared_roofline_fraction": read_shared / record.BANDWIDTH / seconds,
     "useful_slot_fraction": one["tokens"] / one["slot_steps"],
   }
 
@@ -134,7 +140,7 @@ def measure(config, repeats: int) -> dict[str, Any]:
   model = model_of(config)
   shape = state.rollout_shape(config)
   # Ends at its length, never by chance.
-  settings = programs.sampler_settings(config, stop_tokens=(-1,))
+  settings = programs.sampler_settings(config, model, stop_tokens=(-1,))
   params = random_params(model, settings.dtype, config.seed)
   started = time.perf_counter()
   with tqdm.tqdm(desc="compile", unit="program") as bar:
@@ -164,13 +170,11 @@ def measure(config, repeats: int) -> dict[str, Any]:
         if seed == 0:
           compiled.count = 0
         bar.update()
-      read = bytes_read(
-        weights,
-        token_bytes(model, settings.dtype),
-        shape.max_prompt_tokens,
-        answers,
+      token = token_bytes(model, settings.dtype)
+      read = lambda group, answers=answers, token=token: bytes_read(
+        weights, token, shape.max_prompt_tokens, answers, group
       )
-      found[name] = _summary(runs[1:], shape, read)
+      found[name] = _summary(runs[1:], read(1), read(shape.group_size))
       found[name]["compilations"] = compiled.count
   full = found.pop("full")
   return {
@@ -183,6 +187,7 @@ def measure(config, repeats: int) -> dict[str, Any]:
     "new_tokens": shape.max_new_tokens,
     "dtype": settings.dtype,
     "attention": settings.implementation,
+    "shared_prompts": settings.shares_prompts,
     **full,
     "varied": found["varied"]
     | {

@@ -114,6 +114,9 @@ def get_config() -> config_dict.ConfigDict:
   # Attention of XLA looks at a multiple of so many tokens; 0 = at all that a
   # turn may have. (cuDNN looks at what there is.)
   c.sampler.prefix_step = 0
+  # The rows of a group share the keys and values of their prompt: less memory,
+  # less to read in each step. cuDNN only.
+  c.sampler.shared_prompts = False
   c.sampler.prompts_per_call = 0  # prompts that are read at once; 0 = all
 
   c.method = config_dict.ConfigDict()

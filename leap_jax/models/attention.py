@@ -16,6 +16,9 @@ itself included (Gemma 3's local layers); it is a whole number, a traced one
 (layers of a scan differ), or None for no limit.
 """
 
+import functools
+import warnings
+
 import jax
 import jax.numpy as jnp
 
@@ -33,15 +36,80 @@ def choose(dtype, device: jax.Device | None = None) -> str:
     device: where it will run; the default device if None.
 
   Returns:
-    "cudnn" for 16-bit floats on an NVIDIA GPU from compute capability 8.0 on,
-    else "xla".
+    "cudnn" for 16-bit floats on an NVIDIA GPU from compute capability 8.0 on
+    whose library does what it is asked for, else "xla".
   """
   device = device or jax.devices()[0]
   if device.platform != "gpu" or "NVIDIA" not in device.device_kind:
     return XLA
   capability = float(getattr(device, "compute_capability", 0.0))
   is_short = jnp.dtype(dtype) in (jnp.bfloat16, jnp.float16)
-  return CUDNN if is_short and capability >= 8.0 else XLA
+  if not is_short or capability < 8.0:
+    return XLA
+  fault = _fault(jnp.dtype(dtype))
+  if fault is None:
+    return CUDNN
+  warnings.warn(f"cuDNN's attention is not used: {fault}", stacklevel=2)
+  return XLA
+
+
+@functools.cache
+def _fault(dtype) -> str | None:
+  """What is wrong with cuDNN's attention, found by trying it; None if nothing.
+
+  Some builds lack it or get it wrong (jax#32430).
+  """
+  keys = jax.random.split(jax.random.key(0), 3)
+  sizes = ((8, 64, 4, 64), (8, 64, 2, 64), (8, 64, 2, 64))
+  wide = [jax.random.normal(k, s) for k, s in zip(keys, sizes, strict=True)]
+  short = [x.astype(dtype) for x in wide]
+  lengths = jnp.asarray([64, 33, 1, 64, 17, 50, 64, 2])
+  groups = jnp.asarray([64, 40])
+
+  def attend(implementation, query, keys, values):
+    options = dict(implementation=implementation)
+    whole = whole_rows(query, keys, values, lengths, **options)
+    is_row = jnp.arange(64)[None] < lengths[:, None]
+    whole = jnp.where(is_row[..., None], whole, 0)
+    one = one_token(query[:, :1], keys, values, lengths, **options)
+    prompts = (keys[:2], values[:2])
+    if implementation == CUDNN:
+      behind = behind_prompts(
+        query[:, :1], (keys, values), lengths, prompts, groups
+      )
+    else:
+      behind = _behind_by_mask(
+        query[:, :1], (keys, values), lengths, prompts, groups
+      )
+    return whole, one, behind
+
+  try:
+    got = jax.jit(functools.partial(attend, CUDNN))(*short)
+    want = jax.jit(functools.partial(attend, XLA))(*wide)
+    for name, a, b in zip(
+      ("training", "decoding", "shared"), got, want, strict=True
+    ):
+      gap = float(jnp.abs(a.astype(jnp.float32) - b).max())
+      if not gap < 0.05:
+        return f"{name} is off by {gap:.2g}"
+  except Exception as error:  # XLA's and cuDNN's own, of many kinds
+    return str(error).splitlines()[0][:200]
+  return None
+
+
+def _behind_by_mask(query, own, own_lengths, prompts, prompt_lengths):
+  """`behind_prompts` by its definition: one softmax over all keys."""
+  r, p = query.shape[0], prompt_lengths.shape[0]
+  spread = lambda x: jnp.repeat(x, r // p, axis=0)
+  keys, values = (
+    jnp.concatenate([spread(before), behind], 1)
+    for before, behind in zip(prompts, own, strict=True)
+  )
+  sees = lambda lengths, x: jnp.arange(x.shape[1])[None] < lengths[:, None]
+  mask = jnp.concatenate(
+    [sees(spread(prompt_lengths), prompts[0]), sees(own_lengths, own[0])], 1
+  )
+  return masked(query, keys, values, mask[:, None], XLA)
 
 
 def _seen(positions, num_keys, window):
@@ -64,19 +132,19 @@ def _einsum(query, keys, values, mask, scale):
   return jnp.einsum("bkgts,bskh->btkgh", weights, values).reshape(b, t, n * h)
 
 
-def _fused(query, keys, values, *, scale, mask=None, **options):
-  b, t, n, h = query.shape
-  if mask is not None:
-    mask = mask[:, None]
-  attended = jax.nn.dot_product_attention(
+def _fused(query, keys, values, **options):
+  """cuDNN's attention: [B, T, N, H], and what `options` ask for besides."""
+  return jax.nn.dot_product_attention(
     query,
     keys.astype(query.dtype),
     values.astype(query.dtype),
-    mask=mask,
-    scale=scale,
     implementation=CUDNN,
     **options,
   )
+
+
+def _flat(attended):
+  b, t, n, h = attended.shape
   return attended.reshape(b, t, n * h)
 
 
@@ -113,7 +181,7 @@ def whole_rows(
   b, t = query.shape[:2]
   scale = _scale(scale, query)
   if implementation == CUDNN and (window is None or isinstance(window, int)):
-    return _fused(
+    attended = _fused(
       query,
       keys,
       values,
@@ -123,14 +191,18 @@ def whole_rows(
       key_value_seq_lengths=lengths,
       local_window_size=None if window is None else (window - 1, 0),
     )
+    return _flat(attended)
   positions = jnp.broadcast_to(jnp.arange(t)[None], (b, t))
   mask = _seen(positions, t, window)
-  attend = _einsum if implementation == XLA else _masked
-  return attend(query, keys, values, mask, scale)
+  return masked(query, keys, values, mask, implementation, scale)
 
 
-def _masked(query, keys, values, mask, scale):
-  return _fused(query, keys, values, mask=mask, scale=scale)
+def masked(query, keys, values, mask, implementation: str, scale=None):
+  """Attention of [B, T, N, H] queries where mask [B, T, S] is True."""
+  scale = _scale(scale, query)
+  if implementation == XLA:
+    return _einsum(query, keys, values, mask, scale)
+  return _flat(_fused(query, keys, values, mask=mask[:, None], scale=scale))
 
 
 def appended(
@@ -159,8 +231,7 @@ def appended(
     [B, T, N * H].
   """
   mask = _seen(positions, keys.shape[1], window)
-  attend = _einsum if implementation == XLA else _masked
-  return attend(query, keys, values, mask, _scale(scale, query))
+  return masked(query, keys, values, mask, implementation, scale)
 
 
 def one_token(
@@ -203,7 +274,7 @@ def one_token(
   # Heads that share keys as queries of one head would read each key once, but
   # cuDNN's kernel for one query is faster (H200: 102 against 158 us for 1024
   # rows of 384 tokens, 9 heads, 3 key-value heads of 64).
-  return _fused(
+  attended = _fused(
     query,
     keys,
     values,
@@ -211,3 +282,55 @@ def one_token(
     is_causal=False,
     key_value_seq_lengths=lengths,
   )
+  return _flat(attended)
+
+
+def behind_prompts(
+  query: jax.Array,
+  own: tuple[jax.Array, jax.Array],
+  own_lengths: jax.Array,
+  prompts: tuple[jax.Array, jax.Array],
+  prompt_lengths: jax.Array,
+) -> jax.Array:
+  """Attention of each row's newest token where groups share their prompts.
+
+  A prompt's keys and values are read once for all rows of its group instead of
+  once for each. Two parts with softmax denominators exp(l1), exp(l2) join to
+
+      (exp(l1) o1 + exp(l2) o2) / (exp(l1) + exp(l2))
+
+  (Juravsky et al. 2024, Hydragen, arXiv 2402.05099.) cuDNN only.
+
+  Args:
+    query: [R, 1, N, H] of R = P * G rows; a group's rows are neighbours.
+    own: keys and values [R, S, K, H] behind the prompts, the newest token's
+      included.
+    own_lengths: [R] of them, at least 1.
+    prompts: keys and values [P, T, K, H].
+    prompt_lengths: [P], at least 1.
+
+  Returns:
+    [R, 1, N * H].
+  """
+  r, _, n, h = query.shape
+  p = prompt_lengths.shape[0]
+  options = dict(scale=h**-0.5, is_causal=False, return_residual=True)
+  # Nothing is causal here: the rows of a group are queries of one sequence.
+  first, first_log = _fused(
+    query.reshape(p, r // p, n, h),
+    *prompts,
+    key_value_seq_lengths=prompt_lengths,
+    **options,
+  )
+  second, second_log = _fused(
+    query, *own, key_value_seq_lengths=own_lengths, **options
+  )
+  # [R, N] each. The logarithms come in the dtype of the queries; XLA keeps
+  # their float32 where it may (xla_allow_excess_precision, its default).
+  wide = lambda x: x.astype(jnp.float32)
+  share = jax.nn.sigmoid(
+    wide(first_log).reshape(r, n) - wide(second_log).reshape(r, n)
+  )[..., None]
+  first, second = wide(first).reshape(r, n, h), wide(second).reshape(r, n, h)
+  joined = share * first + (1 - share) * second
+  return joined.astype(query.dtype).reshape(r, 1, n * h)

@@ -7,8 +7,9 @@ matrix products are bound by their launches. The mathematics is `Block`'s.
 
 The caches hold R rows of S tokens, and stay where they are: what is run on some
 of the rows is told which ones. On cuDNN, whose attention follows the lengths,
-rows that do not take part cost next to nothing; elsewhere the rows that do are
-copied together first (`gather`, `scatter`).
+rows that do not take part cost little; elsewhere the rows that do are copied
+together first (`gather`, `scatter`). Prompts lie either in front of each row,
+or once for each group (`Prompts`); then the caches hold what comes behind.
 
 Shapes: R rows of the caches, B rows that take part, T new tokens, S cache
 length, D width, N heads, K key-value heads, H head size, V vocabulary.
@@ -46,6 +47,18 @@ def weights_of(config: ModelConfig, params, dtype):
   layer = lambda i: jax.tree.map(lambda x: x[i], params["blocks"])
   rest = {name: tree for name, tree in params.items() if name != "blocks"}
   return rest | {"layers": tuple(layer(i) for i in range(config.num_layers))}
+
+
+class Prompts(NamedTuple):
+  """Prompts that their groups share: P of up to T tokens."""
+
+  caches: tuple[Cache, ...]  # per layer [P, T, K, H]
+  lengths: jax.Array  # [P] int32
+
+  def of_rows(self, num_rows: int) -> jax.Array:
+    """[R] tokens of each row that lie here."""
+    p = self.lengths.shape[0]
+    return jnp.repeat(self.lengths, num_rows // p, total_repeat_length=num_rows)
 
 
 # Projections that read the same input.
@@ -130,7 +143,7 @@ def read_prompts(
   rows: jax.Array,
   implementation: str,
 ) -> tuple[jax.Array, tuple[Cache, ...]]:
-  """Reads prompts once each and leaves them with all rows of their group.
+  """Reads prompts once each and leaves them in some rows of caches.
 
   Args:
     config: of the model.
@@ -138,7 +151,7 @@ def read_prompts(
     caches: [R, S, K, H] in every layer.
     tokens: [B, T] prompts, right-padded; T <= S.
     lengths: [B].
-    rows: [B, G] rows of each prompt's group; those beyond R are left out.
+    rows: [B, G] rows that get each prompt; those beyond R are left out.
     implementation: of attention.
 
   Returns:
@@ -172,6 +185,7 @@ def read_more(
   config: ModelConfig,
   weights,
   caches: tuple[Cache, ...],
+  prompts: Prompts | None,
   tokens: jax.Array,
   lengths: jax.Array,
   start: jax.Array,
@@ -185,35 +199,61 @@ def read_more(
     config: of the model.
     weights: of `weights_of`.
     caches: [R, S, K, H] in every layer.
+    prompts: of all rows, if they are shared.
     tokens: [B, T] new tokens, right-padded; padding writes garbage behind the
       row's end, where the next call overwrites it before anybody looks.
     lengths: [B] new tokens of each row.
-    start: [B] tokens that are cached.
+    start: [B] tokens that are cached, a shared prompt's included.
     rows: [B] their places in the caches; those beyond R are left out.
-    width: the most tokens that any row has then.
+    width: the most tokens that any row has in `caches` then.
     implementation: of attention.
 
   Returns:
     ([B, D] hidden states of the last tokens, caches).
   """
   positions = start[:, None] + jnp.arange(tokens.shape[1])[None]
+  shared = jnp.zeros_like(start)
+  if prompts is not None:
+    num_rows = caches[0].keys.shape[0]
+    group = num_rows // prompts.lengths.shape[0]
+    shared = prompts.of_rows(num_rows).at[rows].get(mode="clip")
+  own = positions - shared[:, None]
   x = transformer.embed(config, weights["embedding"]["embedding"][tokens])
   filled = []
   for i, cache in enumerate(caches):
 
-    def attend(query, key, value, window, cache=cache):
-      put = lambda old, new: old.at[rows[:, None], positions].set(
+    def attend(query, key, value, window, cache=cache, i=i):
+      put = lambda old, new: old.at[rows[:, None], own].set(
         new.astype(old.dtype), mode="drop"
       )
       cache = Cache(put(cache.keys, key), put(cache.values, value))
       filled.append(cache)
-      return attention.appended(
-        query,
-        *gather(cache, rows, width),
-        positions,
-        implementation=implementation,
-        window=window,
+      behind = gather(cache, rows, width)
+      if prompts is None:
+        return attention.appended(
+          query,
+          *behind,
+          positions,
+          implementation=implementation,
+          window=window,
+        )
+      before = prompts.caches[i]
+      before = gather(before, rows // group, before.keys.shape[1])
+      sees = lambda last, count: jnp.arange(count)[None, None] <= last
+      mask = jnp.concatenate(
+        [
+          jnp.broadcast_to(
+            sees(shared[:, None, None] - 1, before.keys.shape[1]),
+            (*tokens.shape, before.keys.shape[1]),
+          ),
+          sees(own[..., None], width),
+        ],
+        -1,
       )
+      keys, values = jax.tree.map(
+        lambda *parts: jnp.concatenate(parts, 1), before, behind
+      )
+      return attention.masked(query, keys, values, mask, implementation)
 
     x = _layer(config, weights, i, x, positions, attend)
   return _last(config, weights, x, lengths), tuple(filled)
@@ -257,6 +297,7 @@ def add_token(
   config: ModelConfig,
   weights,
   caches: tuple[Cache, ...],
+  prompts: Prompts | None,
   tokens: jax.Array,
   lengths: jax.Array,
   is_idle: jax.Array,
@@ -269,8 +310,10 @@ def add_token(
     config: of the model.
     weights: of `weights_of`.
     caches: [R, S, K, H] in every layer.
+    prompts: of all rows, if they are shared.
     tokens: [B].
-    lengths: [B] cached tokens; the new one comes behind them.
+    lengths: [B] cached tokens, a shared prompt's included; the new one comes
+      behind them.
     is_idle: [B] slots whose result nobody needs.
     places: of the slots; None if slot i runs row i.
     implementation: of attention.
@@ -278,29 +321,45 @@ def add_token(
   Returns:
     ([B, D] normed hidden states, caches).
   """
+  num_rows = caches[0].keys.shape[0]
   x = transformer.embed(config, weights["embedding"]["embedding"][tokens])
   x, positions = x[:, None], lengths[:, None]
-  # An idle slot looks at one key: its attention costs nothing.
-  seen = jnp.where(is_idle, 1, lengths + 1)
-  index = jnp.arange(tokens.shape[0]) if places is None else places.rows
+  at = jnp.arange(tokens.shape[0]) if places is None else places.rows
+  own = lengths
+  if prompts is not None:
+    shared = prompts.of_rows(num_rows)
+    own = own - (shared if places is None else shared.at[at].get(mode="clip"))
+  # What nobody needs looks at one key: its attention costs little.
+  runs = ~is_idle
   if places is not None:
-    has_slot = jnp.zeros(places.slots.shape, bool)
-    has_slot = has_slot.at[places.rows].set(True, mode="drop")
-    seen = jnp.where(has_slot, seen[places.slots], 1)
+    own_of = own[places.slots]
+    has_slot = jnp.zeros(num_rows, bool).at[places.rows].set(True, mode="drop")
+    runs = has_slot & runs[places.slots]
+  else:
+    own_of = own
+  seen = jnp.where(runs, own_of + 1, 1)
+  if prompts is not None:
+    is_read = runs.reshape(prompts.lengths.shape[0], -1).any(1)
+    prompt_seen = jnp.where(is_read, prompts.lengths, 1)
   filled = []
   for i, cache in enumerate(caches):
 
-    def attend(query, key, value, window, cache=cache):
-      put = lambda old, new: old.at[index, lengths].set(
+    def attend(query, key, value, window, cache=cache, i=i):
+      put = lambda old, new: old.at[at, own].set(
         new[:, 0].astype(old.dtype), mode="drop"
       )
       cache = Cache(put(cache.keys, key), put(cache.values, value))
       filled.append(cache)
       if places is not None:
         query = query[places.slots]
-      attended = attention.one_token(
-        query, *cache, seen, implementation=implementation, window=window
-      )
+      if prompts is None:
+        attended = attention.one_token(
+          query, *cache, seen, implementation=implementation, window=window
+        )
+      else:
+        attended = attention.behind_prompts(
+          query, cache, seen, prompts.caches[i], prompt_seen
+        )
       if places is not None:
         attended = attended.at[places.rows].get(mode="clip")
       return attended

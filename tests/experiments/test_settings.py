@@ -182,6 +182,7 @@ BAD = {
   "sampler.idle_fraction": ["0", "2"],
   "sampler.prefix_step": ["-1"],
   "sampler.prompts_per_call": ["-1"],
+  "sampler.shared_prompts": ["perhaps"],
   "warm_start.num_steps": ["-1"],
   "warm_start.num_conversations": ["0"],
   "warm_start.first_right": ["-0.1", "1.1"],

@@ -72,3 +72,52 @@ def test_a_window_may_be_traced():
 
 def test_a_cpu_has_one_implementation():
   assert attention.choose(jnp.bfloat16, jax.devices("cpu")[0]) == "xla"
+
+
+@pytest.fixture
+def library(monkeypatch):
+  """cuDNN's place is taken by XLA; returns what it is told to do wrong."""
+  wrong = {"factor": 1.0}
+
+  def fused(query, keys, values, **options):
+    if "error" in wrong:
+      raise RuntimeError(wrong["error"])
+    keys, values = keys.astype(query.dtype), values.astype(query.dtype)
+    got = jax.nn.dot_product_attention(query, keys, values, **options)
+    return jax.tree.map(lambda x: x * wrong["factor"], got)
+
+  monkeypatch.setattr(attention, "_fused", fused)
+  attention._fault.cache_clear()
+  yield wrong
+  attention._fault.cache_clear()
+
+
+def test_a_library_that_works_is_used(library):
+  # Its three ways agree with the definitions, the shared prompt too.
+  assert attention._fault(jnp.dtype(jnp.bfloat16)) is None
+
+
+def test_a_library_that_does_not_is_not_used(library):
+  library["factor"] = 1.1
+  assert "training is off by" in attention._fault(jnp.dtype(jnp.bfloat16))
+  attention._fault.cache_clear()
+  library["error"] = "no engine\nfor this"
+  assert attention._fault(jnp.dtype(jnp.bfloat16)) == "no engine"
+
+
+def test_rows_behind_a_shared_prompt_see_what_they_would_alone(library):
+  group = 3
+  keys = jax.random.split(jax.random.key(1), 5)
+  make = lambda key, *shape: jax.random.normal(key, (*shape, H))
+  inputs = (
+    make(keys[0], 2 * group, 1, N),
+    (make(keys[1], 2 * group, T, K), make(keys[2], 2 * group, T, K)),
+    jnp.asarray([1, 7, 3, 2, 5, 4]),
+    (make(keys[3], 2, 5, K), make(keys[4], 2, 5, K)),
+    jnp.asarray([4, 2]),
+  )
+  np.testing.assert_allclose(
+    jax.jit(attention.behind_prompts)(*inputs),
+    jax.jit(attention._behind_by_mask)(*inputs),
+    atol=1e-5,
+  )

@@ -152,19 +152,19 @@ def as_if_fused(monkeypatch):
   """cuDNN's place is taken by XLA's attention with the same masks."""
   from leap_jax.models import attention
 
-  def fused(query, keys, values, *, scale, mask=None, **options):
-    mask = None if mask is None else mask[:, None]
-    attended = jax.nn.dot_product_attention(
-      query, keys, values, mask=mask, scale=scale, **options
-    )
-    return attended.reshape(*query.shape[:2], -1)
+  def fused(query, keys, values, **options):
+    return jax.nn.dot_product_attention(query, keys, values, **options)
 
   monkeypatch.setattr(attention, "_fused", fused)
 
 
-@pytest.mark.parametrize("implementation", ["xla", "cudnn"])
+@pytest.mark.parametrize(
+  "implementation,shares_prompts",
+  [("xla", False), ("cudnn", False), ("cudnn", True)],
+)
 def test_slots_change_no_completion(
   implementation,
+  shares_prompts,
   model,
   params,
   two_turns,
@@ -186,6 +186,7 @@ def test_slots_change_no_completion(
     idle_fraction=0.3,
     prefix_step=64,
     prompts_per_call=1,
+    shares_prompts=shares_prompts,
   )
   made = sampler.make_sampler(model, two_turns, settings, params)
   calls = list(
@@ -240,9 +241,11 @@ def test_every_family_stores_the_trainers_logprobs(
   settings = sampling_lib.Settings(
     draws.Rule(TEMPERATURE), vocabulary.stop_tokens
   )
-  made = sampler.make_sampler(config, two_turns, settings, params)
-  first, _ = conversation(made, config, params, prompt)
-  assert (first.tokens < config.num_ids).all()
+  one_turn = dataclasses.replace(two_turns, num_turns=1)
+  made = sampler.make_sampler(config, one_turn, settings, params)
+  answers, _, _ = first_turn(made, params, prompt)
+  check_against_trainer(config, params, contexts_of(prompt), answers)
+  assert (answers.tokens < config.num_ids).all()
 
 
 def test_weights_side_by_side_are_the_same_model(model, params, monkeypatch):

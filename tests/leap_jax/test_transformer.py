@@ -87,10 +87,19 @@ def test_every_family_reads_in_parts_as_at_once(family):
     )
     idle = jnp.zeros(2, bool)
     second, caches = decoding.add_token(
-      config, weights, caches, tokens[:, 4], full(4), idle, None, "xla"
+      config, weights, caches, None, tokens[:, 4], full(4), idle, None, "xla"
     )
     third, _ = decoding.read_more(
-      config, weights, caches, tokens[:, 5:], full(3), full(5), rows, 12, "xla"
+      config,
+      weights,
+      caches,
+      None,
+      tokens[:, 5:],
+      full(3),
+      full(5),
+      rows,
+      12,
+      "xla",
     )
     return jnp.stack([first, second, third], 1)
 
@@ -102,16 +111,22 @@ def test_rows_of_different_lengths_share_a_cache(model, params):
   # Row 0 has 3 tokens, row 1 has 5; padding of row 0 must leave no trace.
   told = [[4, 8, 15], [16, 23, 42, 4, 8]]
   padded = jnp.asarray([told[0] + [99, 98], told[1]])
-  weights = decoding.weights_of(model, params, jnp.float32)
-  caches = decoding.empty_caches(model, 2, 12, jnp.float32)
   lengths, rows = jnp.asarray([3, 5]), jnp.arange(2)
-  _, caches = decoding.read_prompts(
-    model, weights, caches, padded, lengths, rows[:, None], "xla"
-  )
   more = jnp.asarray([[7, 6], [5, 4]])
-  got, _ = decoding.read_more(
-    model, weights, caches, more, jnp.asarray([1, 2]), lengths, rows, 12, "xla"
-  )
+
+  @jax.jit
+  def read(params):
+    weights = decoding.weights_of(model, params, jnp.float32)
+    caches = decoding.empty_caches(model, 2, 12, jnp.float32)
+    _, caches = decoding.read_prompts(
+      model, weights, caches, padded, lengths, rows[:, None], "xla"
+    )
+    told = jnp.asarray([1, 2])
+    return decoding.read_more(
+      model, weights, caches, None, more, told, lengths, rows, 12, "xla"
+    )[0]
+
+  got = read(params)
   for i, row in enumerate(told):
     full = jnp.asarray([row + more[i].tolist()[: i + 1]])
     expected = transformer.forward(model, params, full)[0, -1]
