@@ -10,14 +10,16 @@ BASE = [
   "flax>=0.12.8",
   "jax>=0.10.2,<0.12",
   "jaxtyping>=0.3",
+  # Chat templates are Jinja programs; every published model has one.
+  "jinja2>=3.1",
   "matplotlib>=3.9",
   "ml-collections>=1.0",
+  "ml-dtypes>=0.5",
   "msgspec>=0.19",
   "numpy>=2.0",
   "optax>=0.2.5",
   # The v0 CheckpointManager; the v1 API takes its place in 1.0.
   "orbax-checkpoint>=0.11.25,<0.13",
-  "safetensors>=0.5",
   "tensorboardX>=2.6.2",
   "tokenizers>=0.21",
   "tqdm>=4.66",
@@ -44,6 +46,9 @@ _NUMBA = [
   "numpy>=2.0,<2.5",
 ]
 
+# GGUF files: what turns quantized blocks into numbers.
+_GGUF = ["gguf>=0.17"]
+
 # One minor version: the machines of a cluster must have the same,
 # and how an actor that hangs is killed is no promise of Ray's interface.
 _RAY = "ray>=2.60,<2.61"
@@ -57,15 +62,20 @@ EXTRAS = {
     *_GPU,
   ],
   "cuda13": ["jax[cuda13]>=0.10.2,<0.12", *_CUDA13],
+  "gguf": _GGUF,
   "numba": _NUMBA,
+  # What published policies are compared with (experiments/parity.py).
+  "parity": ["accelerate>=1.0", "torch>=2.6", "transformers>=5.0", *_GGUF],
   "ray": [_RAY],
   "test": [
     "beartype>=0.20",
     "hypothesis>=6.100",
     "pytest>=8.3",
     "ruff>=0.15",
+    "safetensors>=0.5",  # whose files ours must be
     "setuptools>=69",
     *_CUDA13,  # compiling for a GPU is tested without one
+    *_GGUF,
     *_NUMBA,
   ],
 }

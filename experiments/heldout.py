@@ -33,7 +33,7 @@ def evaluate(
       programs.buffer,
       run.shape,
       run.tokenizer,
-      state.params,
+      programs.policy(state),
       # The same samples' keys before and after: a paired comparison.
       jax.random.fold_in(jax.random.key(run.config.seed), 1),
       run.heldout,

@@ -71,6 +71,7 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
     "rollout/feedback_cut": stats.feedback_cut,
     "rollout/tokens": stats.sampled_tokens,
     "rollout/useful_slots": stats.sampled_tokens / max(stats.decode_slots, 1),
+    "rollout/kept_mass": stats.kept_mass / max(stats.sampled_tokens, 1),
     "kernels/submitted": stats.harness_calls,
     "kernels/passed": passed / submitted,
     **{name: n / submitted for name, n in counts.items()},

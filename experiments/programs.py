@@ -2,19 +2,25 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import tqdm
 
+from experiments import compute
+from experiments.config_file import UsageError
 from experiments.state import Run
 from leap_jax import (
   batching,
   buffer,
+  draws,
   methods,
   optimizer,
   sampler,
+  sampling,
   sharding,
   update,
 )
+from leap_jax.models import attention
 from leap_jax.types import TrainState
 
 
@@ -27,6 +33,8 @@ class Programs:
   buffer: buffer.Programs
   update: Callable[..., tuple[TrainState, dict]]
   specs: tuple[batching.BucketSpec, ...]
+  # What the sampler gets of a state.
+  policy: Callable[[TrainState], Any] = lambda state: state.params
 
 
 def make_optimizer(config):
@@ -41,6 +49,35 @@ def make_optimizer(config):
     weight_decay=l.weight_decay,
     b1=l.b1,
     b2=l.b2,
+  )
+
+
+def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
+  """How a run samples."""
+  s = config.sampler
+  implementation = s.attention
+  if implementation == "auto":
+    implementation = attention.choose(s.dtype)
+  if s.shared_prompts and (
+    implementation != attention.CUDNN or model.local_layers
+  ):
+    raise UsageError(
+      "config.sampler.shared_prompts=True needs cuDNN's attention (NVIDIA, "
+      "config.sampler.dtype=bfloat16) and layers that all see the whole past; "
+      "set it to False"
+    )
+  return sampling.Settings(
+    rule=draws.Rule(config.rollout.temperature, s.top_k, s.top_p, s.min_p),
+    stop_tokens=tuple(stop_tokens),
+    dtype=s.dtype,
+    implementation=implementation,
+    max_slots=s.max_slots,
+    slot_ratio=s.slot_ratio,
+    least_slots=s.least_slots,
+    idle_fraction=s.idle_fraction,
+    prefix_step=s.prefix_step,
+    prompts_per_call=s.prompts_per_call,
+    shares_prompts=s.shared_prompts,
   )
 
 
@@ -63,28 +100,27 @@ def compile_programs(run: Run, state: TrainState) -> Programs:
 
     on_compile("update")
     empty, _ = batching.pack_rows([], specs, run.shape.num_rows)
-    update_fn = update.compile_update(
-      update.make_update(
-        run.model,
-        make_optimizer(config),
-        update.make_policy_loss(
-          temperature=config.rollout.temperature,
-          clip_low=config.learner.clip_low,
-          clip_high=config.learner.clip_high,
-          kl_coef=config.learner.kl_coef,
-        ),
-      ),
+    update_fn = compute.compile_update(
+      run,
       state,
+      make_optimizer(config),
+      update.make_policy_loss(
+        temperature=config.rollout.temperature,
+        clip_low=config.learner.clip_low,
+        clip_high=config.learner.clip_high,
+        kl_coef=config.learner.kl_coef,
+      ),
       tuple(sharding.shard_rows(run.mesh, b) for b in empty),
     )
-    sampling = sampler.make_sampler(
+    on_compile("policy")
+    policy = compute.compile_policy(run, state)
+    samples = sampler.make_sampler(
       run.model,
       run.shape,
-      state.params,
-      temperature=config.rollout.temperature,
-      stop_tokens=run.tokenizer.stop_tokens,
+      sampler_settings(config, run.model, run.tokenizer.stop_tokens),
+      policy(state),
       on_compile=on_compile,
     )
     on_compile("buffer")
     buffers = buffer.compile_programs(run.shape)
-  return Programs(method, sampling, buffers, update_fn, specs)
+  return Programs(method, samples, buffers, update_fn, specs, policy)

@@ -50,36 +50,32 @@ def _say(text: str) -> None:
 def _policy(config, run_folder, train_names, pool):
   """Sizes, parameters and tokenizer of the policy to start from, and the
   conversations of its warm start."""
-  import dataclasses
-
   import jax
 
-  from experiments import cold_start
-  from leap_jax import policy_io, tokenizer
-  from leap_jax.models import transformer
+  from experiments import cold_start, memory_check, policies
+  from leap_jax import tokenizer
+  from leap_jax.models import sizes, transformer
 
+  opened = None
+  if config.policy.source != "random":
+    opened = policies.open_source(config)
+    memory_check.check(config, opened.config)
+  else:
+    about = sizes.model_config(config.policy.size, config.policy.vocab_size)
+    memory_check.check(config, about)
   dataset = None
   if config.warm_start.num_steps:
     dataset = cold_start.load(run_folder) or cold_start.make_for_run(
       config, run_folder, train_names, pool
     )
-  if config.policy.source != "random":
-    source = pathlib.Path(config.policy.source)
-    if config.policy.source == "shipped":
-      source = policy_io.SHIPPED
-    model, params, vocabulary = policy_io.load(source)
-    model = dataclasses.replace(model, remat=config.policy.remat)
-    return model, params, vocabulary, dataset
+  if opened is not None:
+    return opened.config, opened.read(), opened.tokenizer, dataset
   path = run_folder / "tokenizer.json"
   if not path.exists():
     texts = [message.text for turns in dataset for message in turns]
     tokenizer.train(texts, config.policy.vocab_size).save(path)
   vocabulary = tokenizer.load(path)
-  model = transformer.ModelConfig(
-    vocab_size=vocabulary.vocab_size,
-    remat=config.policy.remat,
-    **transformer.SIZES[config.policy.size],
-  )
+  model = sizes.model_config(config.policy.size, vocabulary.vocab_size)
   params = transformer.init(model, jax.random.key(config.seed))
   return model, params, vocabulary, dataset
 
@@ -92,6 +88,8 @@ def _train(config, settings, run_folder, pool) -> int:
   import numpy as np
 
   from experiments import (
+    compile_cache,
+    compute,
     heldout,
     iterations,
     picture,
@@ -113,6 +111,8 @@ def _train(config, settings, run_folder, pool) -> int:
   )
   from leap_jax.models import transformer
 
+  if config.run.compilation_cache is not None:
+    compile_cache.use(config.run.compilation_cache)
   with contextlib.ExitStack() as stack:
     compiled = stack.enter_context(compilations.counted())
     started = time.perf_counter()
@@ -128,11 +128,17 @@ def _train(config, settings, run_folder, pool) -> int:
     heldout_cards, skipped_too = problem_sets.cards(
       heldout_names, tokenizer, shape, policy
     )
-    mesh = sharding.make_mesh()
-    params = sharding.replicate(mesh, params)
-    train_state = sharding.replicate(
-      mesh, update.init_state(params, programs_lib.make_optimizer(config))
-    )
+    mesh = sharding.make_mesh(config.run.model_devices)
+    count = transformer.num_params(params)
+    training = compute.split_policy(config, model, mesh, params)
+    del params
+
+    def fresh_state(params):
+      tx = programs_lib.make_optimizer(config)
+      return sharding.shard_params(model, mesh, update.init_state(params, tx))
+
+    train_state = fresh_state(training.params)
+    base = compute.base_record(config, training.frozen)
     checkpoints = checkpoint.Checkpoints(
       run_folder / "checkpoints", config.run.keep_checkpoints
     )
@@ -152,6 +158,7 @@ def _train(config, settings, run_folder, pool) -> int:
       )
     if restored is not None:
       step, saved, record = restored
+      compute.check_base(base, record.pop("base", None))
       progress = state.Progress.from_record(record)
       train_state, rollouts = saved["train"], saved["rollouts"]
       _say(
@@ -177,8 +184,10 @@ def _train(config, settings, run_folder, pool) -> int:
       heldout=heldout_cards,
       num_skipped=skipped + skipped_too,
       say=_say,
+      trained=training.trained,
+      frozen=training.frozen,
+      base=base,
     )
-    count = transformer.num_params(params)
     _say(
       f"policy: {count / 1e6:.2f} M parameters, {model.vocab_size} tokens; "
       f"problems: {len(train_cards)} to train, {len(heldout_cards)} held out"
@@ -192,12 +201,7 @@ def _train(config, settings, run_folder, pool) -> int:
         run, train_state, progress, rollouts, dataset
       )
       # Reinforcement learning starts with an optimizer of its own.
-      train_state = sharding.replicate(
-        mesh,
-        update.init_state(
-          train_state.params, programs_lib.make_optimizer(config)
-        ),
-      )
+      train_state = fresh_state(train_state.params)
 
     # ----------------------------------------------------------- compile
     started = time.perf_counter()
@@ -219,7 +223,11 @@ def _train(config, settings, run_folder, pool) -> int:
     # ------------------------------------------------------------ report
     after = heldout.evaluate(run, programs, train_state, progress, "after")
     policy_io.save(
-      run_folder / "policy", model, train_state.params, tokenizer, np.float32
+      run_folder / "policy",
+      model,
+      training.trained.policy(train_state.params, training.frozen),
+      tokenizer,
+      np.float32,
     )
     result = report.results(settings, progress, after, count)
     drawn = picture.draw(run_folder, result)
@@ -279,13 +287,17 @@ def _run(config, settings, run_folder, fail) -> int:
 
   from experiments import pools, state, workdir
   from kernels_eval import client
-  from leap_jax import checkpoint, policy_io
+  from leap_jax import checkpoint, fitting, policy_io, sharding
 
   try:
     with pools.make_pool(config) as pool:
       _say(pool.description)
       return _train(config, settings, run_folder, pool)
-  except policy_io.PolicyError as error:
+  except (
+    policy_io.PolicyError,
+    fitting.DoesNotFit,
+    sharding.MeshError,
+  ) as error:
     fail(error)
     return EXIT_USAGE
   except client.HarnessError as error:

@@ -129,6 +129,18 @@ def _choice(names: Sequence[str]):
   return check
 
 
+def _some_of(names: Sequence[str]):
+  def check(values):
+    wrong = [str(v) for v in values if v not in names]
+    if wrong:
+      return f"some of {', '.join(names)}{near(wrong[0], names)}"
+    if not values or len(set(values)) < len(values):
+      return "at least one name, none twice"
+    return None
+
+  return check
+
+
 def _anything(value):
   del value
   return None
@@ -140,6 +152,10 @@ def _unset_or(check):
 
 def _below_one(value):
   return None if 0.0 <= value < 1.0 else "at least 0 and below 1"
+
+
+def _share(value):
+  return None if 0.0 < value <= 1.0 else "above 0 and at most 1"
 
 
 def _named(value):
@@ -174,9 +190,17 @@ _SEED = _between(0, 2**32 - 1)
 _CHECKS = {
   "seed": _SEED,
   "policy.source": _named,
+  "policy.system_prompt": _anything,
+  "policy.chat_template": _unset_or(_named),
+  "policy.thinking": _anything,
   "policy.size": _choice(choices.SIZES),
   "policy.vocab_size": _at_least(300),
-  "policy.remat": _choice(choices.REMAT),
+  "policy.remat": _choice(("auto", *choices.REMAT)),
+  "policy.dtype": _choice(choices.DTYPES),
+  "policy.layers": _choice(choices.LAYERS),
+  "policy.lora_rank": _at_least(0),
+  "policy.lora_alpha": _above(0.0),
+  "policy.lora_targets": _some_of(choices.LORA_TARGETS),
   "problems.min_operators": _at_least(1),
   "problems.max_operators": _between(1, 8),
   "problems.reduced": _between(0.0, 1.0),
@@ -204,6 +228,18 @@ _CHECKS = {
   "rollout.row_buckets": _ascending,
   "rollout.max_refill_rounds": _at_least(0),
   "rollout.min_spread_groups": _at_least(0),
+  "sampler.top_k": _at_least(0),
+  "sampler.top_p": _share,
+  "sampler.min_p": _below_one,
+  "sampler.dtype": _choice(("float32", "bfloat16")),
+  "sampler.attention": _choice(("auto", *choices.ATTENTION)),
+  "sampler.max_slots": _at_least(0),
+  "sampler.slot_ratio": _between(0.25, 1.0),
+  "sampler.least_slots": _at_least(1),
+  "sampler.idle_fraction": _share,
+  "sampler.prefix_step": _at_least(0),
+  "sampler.prompts_per_call": _at_least(0),
+  "sampler.shared_prompts": _anything,
   "method.name": _choice(choices.METHODS),
   "method.f_lo": _between(0.0, 1.0),
   "method.f_hi": _between(0.0, 1.0),
@@ -221,6 +257,8 @@ _CHECKS = {
   "learner.normalization": _choice(choices.NORMALIZATIONS),
   "learner.bucket_tokens": _ascending,
   "learner.micro_tokens": _at_least(1),
+  "learner.head": _choice(choices.HEADS),
+  "learner.head_tokens": _at_least(1),
   "learner.max_log_ratio": _above(0.0),
   "learner.stop_log_ratio": _unset_or(_above(0.0)),
   "warm_start.num_steps": _at_least(0),
@@ -238,6 +276,8 @@ _CHECKS = {
   "run.checkpoint_every": _at_least(1),
   "run.keep_checkpoints": _at_least(2),
   "run.save_trajectories": _anything,
+  "run.model_devices": _at_least(1),
+  "run.compilation_cache": _unset_or(_named),
 }
 
 
@@ -287,6 +327,11 @@ def validate(config: config_dict.ConfigDict) -> None:
       config.harness.backend == "ray" or config.harness.ray_address is None,
       f"config.harness.ray_address={config.harness.ray_address} needs "
       "config.harness.backend=ray",
+    ),
+    (
+      config.sampler.attention != "cudnn" or config.sampler.dtype != "float32",
+      "config.sampler.attention=cudnn computes in 16 bits; set "
+      "config.sampler.dtype=bfloat16",
     ),
     (
       config.policy.source != "random" or config.warm_start.num_steps > 0,

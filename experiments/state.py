@@ -14,6 +14,7 @@ from kernels_eval.schema import ProblemCard
 from leap_jax import checkpoint, compilations, metrics
 from leap_jax.models import transformer
 from leap_jax.tokenizer import Tokenizer
+from leap_jax.trained import Trained, whole_policy
 from leap_jax.types import Rollouts, RolloutShape, TrainState
 
 
@@ -75,6 +76,9 @@ class Run:
   heldout: list[ProblemCard]
   num_skipped: int  # problems whose prompt does not fit
   say: Callable[[str], None]
+  trained: Trained = whole_policy("float32")
+  frozen: Any = None  # of the policy, where only a part is trained
+  base: dict[str, str] | None = None  # which policy that is; in checkpoints
 
   def bar(self, total: int, text: str, done: int = 0) -> tqdm.tqdm:
     """A progress bar."""
@@ -106,7 +110,7 @@ def save(
   run.checkpoints.save(
     progress.warm_steps + progress.iterations,
     {"train": state, "rollouts": rollouts},
-    dataclasses.asdict(progress),
+    dataclasses.asdict(progress) | {"base": run.base},
   )
   progress.spend("checkpoint", time.perf_counter() - started)
 

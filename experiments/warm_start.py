@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import jax
 
+from experiments import compute
 from experiments.state import Progress, Run, check_finite, save
 from leap_jax import batching, conversations, optimizer, sharding, update
 from leap_jax.types import Message, Rollouts, TrainState
@@ -56,12 +57,8 @@ def warm_start(
     )
     return tuple(sharding.shard_rows(run.mesh, b) for b in buckets)
 
-  step_fn = update.compile_update(
-    update.make_update(
-      run.model, make_optimizer(run.config), update.supervised_loss
-    ),
-    state,
-    batch_at(0),
+  step_fn = compute.compile_update(
+    run, state, make_optimizer(run.config), update.SUPERVISED, batch_at(0)
   )
   with run.bar(config.num_steps, "warm start", progress.warm_steps) as bar:
     while progress.warm_steps < config.num_steps:

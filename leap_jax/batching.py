@@ -176,7 +176,9 @@ def pack_rows(
       "advantages": np.zeros(shape, np.float32),
       "behavior_logprobs": np.zeros(shape, np.float32),
     }
+    lengths = np.zeros(shape[0], np.int32)
     for i, row in enumerate(members_of):
+      lengths[i] = len(row.tokens)
       for name, array in arrays.items():
         values = getattr(row, name)
         array[i, : len(values)] = values
@@ -186,6 +188,7 @@ def pack_rows(
     buckets.append(
       Bucket(
         **{name: array.reshape(split) for name, array in arrays.items()},
+        lengths=lengths.reshape(split[:2]),
         num_micro=np.int32(used),
       )
     )

@@ -4,8 +4,30 @@ A mistake on the command line is answered before JAX is loaded; a test holds
 these equal to the keys of the tables that they name.
 """
 
-SIZES = ("micro", "tiny")  # models.transformer.SIZES
-REMAT = ("none", "block")  # models.transformer.REMAT
+REMAT = ("none", "dots", "block")  # models.whole_rows.REMAT
+LAYERS = ("scan", "unrolled")  # models.whole_rows.LAYERS
+DTYPES = ("float32", "bfloat16")
+HEADS = ("whole", "chunked")  # head.HEADS
+LORA_TARGETS = ("query", "key", "value", "out", "gate", "up", "down")
+SIZES = (  # models.sizes.SIZES
+  "micro",
+  "tiny",
+  "smollm2-135m",
+  "smollm2-360m",
+  "smollm2-1.7b",
+  "qwen2.5-0.5b",
+  "qwen2.5-1.5b",
+  "qwen2.5-7b",
+  "qwen3-0.6b",
+  "qwen3-1.7b",
+  "qwen3-4b",
+  "qwen3-8b",
+  "llama3.2-1b",
+  "llama3.2-3b",
+  "gemma3-270m",
+  "gemma3-1b",
+)
+ATTENTION = ("xla", "cudnn")  # models.attention.IMPLEMENTATIONS
 METHODS = ("leap", "grpo_multi_turn", "grpo_single_turn")  # methods.METHODS
 # losses.NORMALIZATIONS
 NORMALIZATIONS = ("token_mean", "sequence_mean", "constant_length")

@@ -26,7 +26,8 @@ def make_row(
     if message.role == "assistant":
       part = tokenizer.completion(message.text)
     else:
-      part = tokenizer.context(message)
+      enter = tokenizer.context if ids else tokenizer.opening
+      part = enter(message)
     ids += part
     own += [message.role == "assistant"] * len(part)
   if len(ids) > max_tokens:

@@ -2,10 +2,13 @@
 
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 
-def write_whole(folder: pathlib.Path, contents: Mapping[str, bytes]) -> None:
+def write_whole(
+  folder: pathlib.Path,
+  contents: Mapping[str, bytes | Callable[[pathlib.Path], None]],
+) -> None:
   """Writes files of a folder; whoever is killed meanwhile leaves the old ones.
 
   All of them are written beside their places first and then moved, so that a
@@ -13,15 +16,18 @@ def write_whole(folder: pathlib.Path, contents: Mapping[str, bytes]) -> None:
 
   Args:
     folder: exists.
-    contents: bytes by file name.
+    contents: by file name: bytes, or what writes the file that it is told.
 
   Raises:
     OSError: nothing has been replaced.
   """
   temporary = {name: folder / f".{name}.tmp" for name in contents}
   try:
-    for name, raw in contents.items():
-      temporary[name].write_bytes(raw)
+    for name, content in contents.items():
+      if callable(content):
+        content(temporary[name])
+      else:
+        temporary[name].write_bytes(content)
   except OSError:
     for path in temporary.values():
       path.unlink(missing_ok=True)

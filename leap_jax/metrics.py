@@ -42,6 +42,10 @@ METRICS = {
   "rollout/feedback_cut": ("turns", "feedback cut to its token budget"),
   "rollout/tokens": ("tokens", "sampled by the policy"),
   "rollout/useful_slots": ("fraction", "decoding slots that gave a token"),
+  "rollout/kept_mass": (
+    "fraction",
+    "of the softmax that top-k, top-p and min-p left, per sampled token",
+  ),
   "kernels/submitted": ("candidates", "turns sent to the harness"),
   "kernels/judged": (
     "candidates",
@@ -99,12 +103,18 @@ METRICS = {
   "seconds/harness": ("s", "waiting for the harness"),
   "seconds/update": ("s", "updating"),
   "seconds/total": ("s", "of the step"),
+  "idle/accelerator": (
+    "fraction",
+    "of the step in which it neither sampled nor updated",
+  ),
+  "idle/harness": ("fraction", "of the step in which it had no candidate"),
 }  # fmt: skip
 
 # What depends on the machine's speed or on caches, not on the computation.
 NOT_REPRODUCIBLE = (
   "seconds/",
   "compile/",
+  "idle/",
   "kernels/judged",
   "kernels/judge_restarts",
 )

@@ -1,47 +1,44 @@
-"""A policy as a folder: sizes, vocabulary, weights.
+"""A policy as a folder of ours, and every other place that one can come from.
 
 policy.json          ModelConfig, but for how it is executed
 tokenizer.json       vocabulary
+chat.json            ChatFormat; not there for a vocabulary of our own
 weights.safetensors  parameters, named by their path, as float16 or float32
 """
 
 import dataclasses
+import functools
 import json
 import pathlib
 from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-import safetensors.numpy
+import tokenizers
 
 from leap_jax import files
 from leap_jax import tokenizer as tokenizer_lib
+from leap_jax.chat_format import AS_PUBLISHED, ChatFormat, ChatOverrides
 from leap_jax.models import transformer
+from leap_jax.policy_error import PolicyError
+from leap_jax.policy_source import OpenPolicy
+from leap_jax.pretrained import (
+  assemble,
+  safetensors_file,
+  safetensors_writer,
+  tensor_names,
+)
 
 SHIPPED = pathlib.Path(__file__).parent / "data" / "tiny"
 """The warm-started policy of the quickstart."""
 
 _SETTINGS, _VOCABULARY = "policy.json", "tokenizer.json"
-_WEIGHTS = "weights.safetensors"
-# Fields of ModelConfig that are a choice of each run and no property of the
-# weights. Older folders hold them; what they say is ignored.
-_EXECUTION = ("remat",)
+_CHAT, _WEIGHTS = "chat.json", "weights.safetensors"
+# A choice of each run that older folders hold; what they say is ignored.
+_OLDER = ("remat",)
 
 
-class PolicyError(Exception):
-  """The folder holds no usable policy; one line says why."""
-
-
-def _flatten(params):
-  return {
-    "/".join(key.key for key in path): leaf
-    for path, leaf in jax.tree_util.tree_leaves_with_path(params)
-  }
-
-
-def _without_execution(settings):
-  return {k: v for k, v in settings.items() if k not in _EXECUTION}
+def _json(record):
+  return (json.dumps(record, indent=2) + "\n").encode()
 
 
 def save(
@@ -61,63 +58,87 @@ def save(
     dtype: np.float32, or np.float16 for half the bytes.
   """
   folder.mkdir(parents=True, exist_ok=True)
-  sizes = _without_execution(dataclasses.asdict(config))
-  settings = json.dumps(sizes, indent=2)
-  arrays = {
-    name: np.asarray(jax.device_get(leaf)).astype(dtype)
-    for name, leaf in _flatten(params).items()
+  tensors = []
+  for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+    name = "/".join(key.key for key in path)
+    make = functools.partial(jax.device_get, leaf)
+    tensors.append(safetensors_writer.Tensor(name, leaf.shape, make))
+  contents = {
+    _WEIGHTS: lambda path: safetensors_writer.write(path, tensors, dtype),
+    _VOCABULARY: tokenizer.to_json(),
+    _SETTINGS: _json(dataclasses.asdict(config)),
   }
-  files.write_whole(
-    folder,
-    {
-      _WEIGHTS: safetensors.numpy.save(arrays),
-      _VOCABULARY: tokenizer.to_json(),
-      _SETTINGS: (settings + "\n").encode(),
-    },
-  )
+  if not tokenizer_lib.is_own(tokenizer):
+    contents[_CHAT] = _json(dataclasses.asdict(tokenizer.chat))
+  files.write_whole(folder, contents)
 
 
-def load(
-  folder: pathlib.Path,
-) -> tuple[transformer.ModelConfig, Any, tokenizer_lib.Tokenizer]:
-  """Reads a policy; parameters are float32, `remat` is the default.
-
-  Raises:
-    PolicyError: a file is missing or damaged, or a shape is not the model's.
-  """
+def _open_own(folder):
+  """A folder that `save` has written."""
   for name in (_SETTINGS, _VOCABULARY, _WEIGHTS):
     if not (folder / name).is_file():
       raise PolicyError(f"no policy in {folder}: {name} is missing")
   try:
     settings = json.loads((folder / _SETTINGS).read_text())
-    config = transformer.ModelConfig(**_without_execution(settings))
-    arrays = safetensors.numpy.load_file(str(folder / _WEIGHTS))
-    tokenizer = tokenizer_lib.load(folder / _VOCABULARY)
+    sizes = {k: v for k, v in settings.items() if k not in _OLDER}
+    config = transformer.ModelConfig.from_record(sizes)
+    if (folder / _CHAT).is_file():
+      chat = ChatFormat.from_record(json.loads((folder / _CHAT).read_text()))
+      inner = tokenizers.Tokenizer.from_file(str(folder / _VOCABULARY))
+      tokenizer = tokenizer_lib.quoting(inner, chat)
+    else:
+      tokenizer = tokenizer_lib.load(folder / _VOCABULARY)
   except Exception as error:  # the tokenizers library raises bare Exception
     raise PolicyError(f"damaged policy in {folder}: {error}") from None
-  wanted = jax.eval_shape(
-    lambda key: transformer.init(config, key), jax.random.key(0)
-  )
-  names = _flatten(wanted)
-  if extra := sorted(set(arrays) - set(names)):
-    raise PolicyError(f"{folder / _WEIGHTS}: unknown tensor {extra[0]}")
-  for name, leaf in names.items():
-    if name not in arrays:
-      raise PolicyError(f"{folder / _WEIGHTS}: tensor {name} is missing")
-    if arrays[name].shape != leaf.shape:
-      raise PolicyError(
-        f"{folder / _WEIGHTS}: {name} has shape {arrays[name].shape}, the "
-        f"model's is {leaf.shape}"
-      )
   if tokenizer.vocab_size > config.vocab_size:
     raise PolicyError(
       f"{folder}: the tokenizer has {tokenizer.vocab_size} ids, the model "
       f"{config.vocab_size}"
     )
-  params = jax.tree_util.tree_map_with_path(
-    lambda path, _: jnp.asarray(
-      arrays["/".join(key.key for key in path)], jnp.float32
-    ),
-    wanted,
+  source = safetensors_file.open_file(folder / _WEIGHTS)
+  leaves = tensor_names.own_leaves(config)
+  return OpenPolicy(
+    config, tokenizer, functools.partial(assemble.assemble, leaves, source)
   )
-  return config, params, tokenizer
+
+
+def open_policy(
+  path: pathlib.Path, overrides: ChatOverrides = AS_PUBLISHED
+) -> OpenPolicy:
+  """Opens a policy without reading its weights.
+
+  Args:
+    path: a folder that a run has written, a Hugging Face folder, or a GGUF
+      file.
+    overrides: for published weights; a folder of ours holds the format that it
+      was trained with.
+
+  Raises:
+    PolicyError: nothing of these, or it cannot be used.
+  """
+  if path.is_dir() and not (path / "config.json").is_file():
+    return _open_own(path)
+  # Needed for published weights alone, as is jinja2, which it loads.
+  from leap_jax.pretrained import published
+
+  if path.is_file():
+    return published.open_gguf(path, overrides)
+  if path.is_dir():
+    return published.open_folder(path, overrides)
+  raise PolicyError(
+    f"no policy at {path}: no folder of a run, no Hugging Face folder and no "
+    "GGUF file is there"
+  )
+
+
+def load(
+  path: pathlib.Path, overrides: ChatOverrides = AS_PUBLISHED
+) -> tuple[transformer.ModelConfig, Any, tokenizer_lib.Tokenizer]:
+  """Reads a policy from wherever `open_policy` can; parameters are float32.
+
+  Raises:
+    PolicyError: a file is missing or damaged, a shape is not the model's, or a
+      value is not finite.
+  """
+  policy = open_policy(path, overrides)
+  return policy.config, policy.read(), policy.tokenizer

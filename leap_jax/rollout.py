@@ -1,22 +1,23 @@
 """The multi-turn loop: the only place where policy and harness meet.
 
 A mask saves no time. After the first turn only the rows that the gate lets
-through, and that are not solved, go on: they are gathered into the smallest
-batch bucket that holds them.
+through, and that are not solved, go on: they take the slots of the smallest
+decoding program that holds them.
 """
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import jax
 import numpy as np
 
 from kernels_eval.client import HarnessError
-from kernels_eval.schema import Evaluation, ProblemCard, Request
+from kernels_eval.schema import Evaluation, ProblemCard
 from leap_jax import buffer as buffer_lib
 from leap_jax import feedback, methods, prompts
-from leap_jax.sampler import Sampler
+from leap_jax.judging import Evaluate, judge_as_they_end
+from leap_jax.sampler import Sampler, all_answers
 from leap_jax.tokenizer import Tokenizer
 from leap_jax.types import (
   EndReason,
@@ -27,11 +28,8 @@ from leap_jax.types import (
   Turn,
 )
 
-Evaluate = Callable[[Sequence[Request]], list[Evaluation]]
-
 _CUT_MARKER = "\n...\n"
-# Role, end and header tokens, and some text between them.
-_LEAST_FEEDBACK_TOKENS = 12
+_LEAST_FEEDBACK_TEXT = 8  # tokens, beside those that frame a message
 
 
 class PromptTooLong(ValueError):
@@ -43,9 +41,11 @@ class Stats:
   """What a rollout cost."""
 
   sample_seconds: float = 0.0
-  harness_seconds: float = 0.0
+  harness_seconds: float = 0.0  # waiting for verdicts
+  judge_seconds: float = 0.0  # during which the harness had work
   sampled_tokens: int = 0
-  decode_slots: int = 0  # rows times steps, useful or not
+  decode_slots: int = 0  # slots times steps, useful or not
+  kept_mass: float = 0.0  # p(K) of `draws`, summed over sampled tokens
   harness_calls: int = 0  # candidates submitted
   truncated_turns: int = 0
   turns: int = 0
@@ -67,13 +67,18 @@ def first_prompts(
   tokenizer: Tokenizer, problems: Sequence[ProblemCard]
 ) -> list[list[int]]:
   """Token ids that open the conversations."""
-  return [tokenizer.context(prompts.problem_message(p)) for p in problems]
+  return [tokenizer.opening(prompts.problem_message(p)) for p in problems]
 
 
 def fits(tokenizer: Tokenizer, problem: ProblemCard, shape: RolloutShape):
   """Whether a problem's first prompt leaves room for an answer."""
   (ids,) = first_prompts(tokenizer, [problem])
   return len(ids) <= shape.max_prompt_tokens
+
+
+def least_feedback_tokens(tokenizer: Tokenizer) -> int:
+  """Room without which a row is told nothing and ends."""
+  return tokenizer.chat.frame_tokens + _LEAST_FEEDBACK_TEXT
 
 
 def feedback_context(
@@ -96,11 +101,9 @@ def feedback_context(
     (ids, the text of them, whether it was cut).
   """
   message = prompts.feedback_message(feedback.render(evaluation, stop_reason))
-  ids = tokenizer.context(message)
-  was_stopped = stop_reason == StopReason.STOP
-  end = [] if was_stopped else list(tokenizer.stop_tokens[:1])
-  # The first id opens the user's part and the last two close it: kept whole.
-  head, body, tail = end + ids[:1], ids[1:-2], ids[-2:]
+  head, body, tail = tokenizer.framed(message)  # head and tail: kept whole
+  if stop_reason != StopReason.STOP:
+    head = [tokenizer.stop_tokens[0], *head]
   room = budget - len(head) - len(tail)
   kept = feedback.cut(body, room, tokenizer.encode(_CUT_MARKER))
   read = head + kept + tail
@@ -181,7 +184,8 @@ def collect(
   ]
   tokens, lengths = _pad(ids, shape.max_prompt_tokens)
   started = time.perf_counter()
-  state = sampler.prefill(params, tokens, lengths)
+  weights = sampler.prepare(params)
+  state = sampler.begin(weights, tokens, lengths)
   stats.sample_seconds += time.perf_counter() - started
 
   buffer = programs.init()
@@ -190,13 +194,12 @@ def collect(
   width = shape.max_prompt_tokens
   active = np.zeros(len(problems), bool)
   for turn in range(shape.num_turns):
-    batch = shape.num_rows if turn == 0 else shape.bucket_for(len(live))
-    answers, state = _sample_turn(
-      sampler, shape, params, key, state, live, turn, batch, stats
+    answers, evaluations, state = _play_turn(
+      sampler, weights, key, state, live, turn, tokenizer, evaluate, stats
     )
-    evaluations = _judge(tokenizer, answers, live, turn, evaluate, stats)
     if turn == 0:
       _check_harness(evaluations)
+    batch = shape.num_rows if turn == 0 else shape.bucket_for(len(live))
     buffer = _record(
       programs.record_turn[turn, batch],
       buffer,
@@ -217,67 +220,66 @@ def collect(
     if turn + 1 == shape.num_turns:
       break
     goes_on = executed[..., turn + 1].reshape(-1)
-    contexts, following, places = [], [], []
-    for place, row in enumerate(live):
+    contexts, following = [], []
+    for row in live:
       if not goes_on[row.index]:
         continue
       context = _next_context(row, shape, tokenizer, stats)
       if context is not None:
         contexts.append(context)
         following.append(row)
-        places.append(place)
     live = following
     if not live:
       break
     width = shape.max_feedback_tokens
-    state = _enter_turn(
-      sampler, shape, params, state, contexts, places, turn + 1, batch, stats
+    started = time.perf_counter()
+    state = sampler.tell(
+      weights, state, [row.index for row in live], contexts, turn + 1
     )
+    stats.sample_seconds += time.perf_counter() - started
   return Collected(buffer, active, [row.finish() for row in rows], stats)
 
 
-def _sample_turn(sampler, shape, params, key, state, live, turn, batch, stats):
-  """Decodes one turn; returns host arrays and the state behind them."""
-  started = time.perf_counter()
-  index = np.zeros(batch, np.int32)
-  index[: len(live)] = [row.index for row in live]
-  alive = np.arange(batch) < len(live)
-  answers, state = sampler.decode[turn, batch](params, state, key, index, alive)
-  answers = jax.device_get(answers)
-  stats.sample_seconds += time.perf_counter() - started
+def _play_turn(
+  sampler, weights, key, state, live, turn, tokenizer, evaluate, stats
+):
+  """Samples and judges one turn; returns answers and verdicts row by row, and
+  the state behind them."""
+  rows = [row.index for row in live]
+  judged = judge_as_they_end(
+    sampler.answer(weights, state, key, rows, turn),
+    {row.index: row.problem for row in live},
+    turn,
+    tokenizer.decode,
+    evaluate,
+  )
+  answers, state, slot_steps = all_answers(iter(judged.calls), rows)
+  stats.sample_seconds += judged.sample_seconds
+  stats.harness_seconds += judged.wait_seconds
+  stats.judge_seconds += judged.judge_seconds
   stats.sampled_tokens += int(answers.lengths.sum())
-  stats.decode_slots += int(answers.num_steps) * batch
-  return answers, state
-
-
-def _judge(tokenizer, answers, live, turn, evaluate, stats):
-  """Verdicts on the policy's own tokens of this turn, and nothing else."""
-  requests = []
+  stats.decode_slots += slot_steps
+  stats.kept_mass += float(np.exp(answers.log_kept[answers.own]).sum())
+  stats.harness_calls += len(live)
+  stats.turns += len(live)
+  stats.truncated_turns += int((~answers.stopped).sum())
+  evaluations = []
   for place, row in enumerate(live):
-    own = answers.tokens[place, : answers.lengths[place]]
-    text = tokenizer.decode(own.tolist())
-    if not answers.stopped[place]:
-      stats.truncated_turns += 1
-    requests.append(Request(f"{row.index}/{turn}", row.problem.name, text))
-  started = time.perf_counter()
-  evaluations = evaluate(requests)
-  stats.harness_seconds += time.perf_counter() - started
-  stats.harness_calls += len(requests)
-  stats.turns += len(requests)
-  for place, row in enumerate(live):
+    request, evaluation = judged.verdicts[row.index]
     was_stopped = bool(answers.stopped[place])
+    evaluations.append(evaluation)
     row.turns.append(
       Turn(
-        completion=requests[place].text,
+        completion=request.text,
         num_tokens=int(answers.lengths[place]),
         stop_reason=StopReason.STOP if was_stopped else StopReason.LENGTH,
-        evaluation=evaluations[place],
+        evaluation=evaluation,
         # An answer that was cut failed, whatever its first lines do.
-        correct=evaluations[place].passed and was_stopped,
+        correct=evaluation.passed and was_stopped,
         feedback=None,
       )
     )
-  return evaluations
+  return answers, evaluations, state
 
 
 def _check_harness(evaluations):
@@ -302,6 +304,7 @@ def _record(
   batch,
 ):
   pad = batch - len(live)
+  filled = lambda x: np.pad(x, [(0, pad)] + [(0, 0)] * (x.ndim - 1))
   place = np.full(batch, shape.num_rows, np.int32)
   place[: len(live)] = [row.index for row in live]
   context, context_lengths = _pad(contexts + [[]] * pad, width)
@@ -311,9 +314,9 @@ def _record(
     place,
     context,
     context_lengths,
-    answers.tokens,
-    answers.lengths,
-    answers.logprobs,
+    filled(answers.tokens),
+    filled(answers.lengths),
+    filled(answers.logprobs),
     of([row.turns[-1].correct for row in live], bool),
     of([e.counts for e in evaluations], bool),
     of([e.speedup or 0.0 for e in evaluations], np.float32),
@@ -339,7 +342,7 @@ def _next_context(row, shape, tokenizer, stats):
   taken = row.num_tokens + shape.least_answer_tokens
   room = shape.max_context_tokens - taken
   budget = min(shape.max_feedback_tokens, room)
-  if budget < _LEAST_FEEDBACK_TOKENS:
+  if budget < least_feedback_tokens(tokenizer):
     row.end = EndReason.CONTEXT_FULL
     stats.context_full += 1
     return None
@@ -353,21 +356,3 @@ def _next_context(row, shape, tokenizer, stats):
   row.turns[-1] = dataclasses.replace(last, feedback=text)
   row.num_tokens += len(context)
   return context
-
-
-def _enter_turn(
-  sampler, shape, params, state, contexts, places, turn, before, stats
-):
-  """Gathers the rows that go on and lets them read their feedback."""
-  started = time.perf_counter()
-  batch = shape.bucket_for(len(places))
-  index = np.zeros(batch, np.int32)
-  index[: len(places)] = places
-  tokens, lengths = _pad(
-    contexts + [[]] * (batch - len(places)), shape.max_feedback_tokens
-  )
-  state = sampler.next_turn[turn, before, batch](
-    params, state, index, tokens, lengths
-  )
-  stats.sample_seconds += time.perf_counter() - started
-  return state

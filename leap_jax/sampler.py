@@ -1,335 +1,301 @@
-"""Samples completions with a key-value cache that lives across turns.
+"""Samples completions with key-value caches that live across turns.
 
-Every program has a fixed shape and is compiled once, before the first use: one
-prefill, then for each turn one decoding program for each batch bucket, and for
-each later turn one program that picks the rows that go on, makes room in their
-caches and reads their feedback. Rows are left-aligned and padded on the right;
-each has its own length and its own key, so that a completion does not depend
-on its neighbours.
+All P * G rows of a rollout have a place in the caches and keep it. What is run
+on some of them is told which: reading prompts (each once, for all rows of its
+group), reading feedback, and decoding, which steps over a fixed number of slots
+until it pays to choose again which rows have one (`slots.plan`). Every program
+has a fixed shape and is compiled once, before the first use.
 
-The stored log-probability is that of `losses.token_logprobs`: the sampled token
-under the temperature-scaled softmax over the whole vocabulary.
+Rows are left-aligned and padded on the right; each has its own length and its
+own key, made from its problem, its sample, the turn and the position, so that a
+completion depends neither on its neighbours nor on when it had which slot.
+
+What is stored of a token: `draws`.
 """
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from leap_jax.models import transformer
+from leap_jax import compilations, sampling, slots
+from leap_jax.sampling import SamplerState, Settings
 from leap_jax.types import RolloutShape
 
 
-class SamplerState(NamedTuple):
-  """Where B conversations stand."""
-
-  caches: tuple[transformer.Cache, ...]  # per layer [B, S, K, H]
-  lengths: jax.Array  # [B] int32 cached tokens
-  logits: jax.Array  # [B, V] float32, for the next token
-
-
 class Completions(NamedTuple):
-  """Answers of one turn. Tokens behind a row's length are 0."""
+  """Answers of B rows in one turn. Tokens behind a row's length are 0."""
 
-  tokens: jax.Array  # [B, N] int32, the stop token included
-  logprobs: jax.Array  # [B, N] float32
-  lengths: jax.Array  # [B] int32
-  stopped: jax.Array  # [B] bool: ended with a stop token
-  num_steps: jax.Array  # [] int32 decoding steps that were run
+  tokens: np.ndarray  # [B, N] int32, the stop token included
+  logprobs: np.ndarray  # [B, N] float32
+  log_kept: np.ndarray  # [B, N] float32, see `draws`
+  lengths: np.ndarray  # [B] int32
+  stopped: np.ndarray  # [B] bool: ended with a stop token
+
+  @property
+  def own(self) -> np.ndarray:
+    """[B, N] bool: tokens that were sampled."""
+    return np.arange(self.tokens.shape[1])[None] < self.lengths[:, None]
+
+
+class Call(NamedTuple):
+  """What one call of a decoding program has done."""
+
+  state: SamplerState
+  rows: np.ndarray  # [B] those that have ended in it
+  completions: Completions  # theirs, in that order
+  num_steps: int
+  num_slots: int
 
 
 class Sampler(NamedTuple):
-  """Compiled programs."""
+  """A rollout's device side. State goes in and comes out; it is given away."""
 
-  prefill: Callable[..., SamplerState]
-  # [turn, batch of the turn before, batch]
-  next_turn: Mapping[tuple[int, int, int], Callable[..., SamplerState]]
-  # [turn, batch]
-  decode: Mapping[
-    tuple[int, int], Callable[..., tuple[Completions, SamplerState]]
-  ]
-
-
-def _last(hidden, lengths):
-  """Hidden state of each row's last new token: [B, T, D] -> [B, D]."""
-  index = jnp.maximum(lengths - 1, 0)
-  return jnp.take_along_axis(hidden, index[:, None, None], axis=1)[:, 0]
+  # params -> weights as decoding reads them
+  prepare: Callable[[Any], Any]
+  # (weights, tokens [P, max_prompt_tokens], lengths [P]) -> state in turn 0
+  begin: Callable[..., SamplerState]
+  # (weights, state, rows, contexts, turn) -> state: these rows begin the turn
+  tell: Callable[..., SamplerState]
+  # (weights, state, key, rows, turn) -> calls, until all rows have ended
+  answer: Callable[..., Iterator[Call]]
 
 
-def prefill(config, shape: RolloutShape, params, tokens, lengths):
-  """Reads P prompts and hands each to the G rows of its group.
+def all_answers(
+  calls: Iterator[Call], rows: Sequence[int]
+) -> tuple[Completions, SamplerState, int]:
+  """Waits for all calls of a turn.
 
   Args:
-    config: ModelConfig.
-    shape: sizes.
-    params: of the model.
-    tokens: [P, max_prompt_tokens] right-padded.
-    lengths: [P].
+    calls: of Sampler.answer.
+    rows: those that were given to it.
 
   Returns:
-    SamplerState of P * G rows; a group's rows are neighbours.
+    Completions in the order of `rows`, the state, and slots times steps.
   """
-  p = shape.num_problems
-  # One spare slot: a row that is full still writes somewhere when it idles.
-  room = shape.context_tokens(0) + 1
-  caches = transformer.empty_caches(config, p, room)
-  start = jnp.zeros(p, jnp.int32)
-  hidden, caches = transformer.extend(config, params, caches, tokens, start)
-  logits = transformer.logits_of(params, _last(hidden, lengths))
-  repeat = lambda x: jnp.repeat(x, shape.group_size, axis=0)
-  return SamplerState(
-    jax.tree.map(repeat, caches), repeat(lengths), repeat(logits)
+  seen, parts, slot_steps, state = [], [], 0, None
+  for call in calls:
+    seen.append(call.rows)
+    parts.append(call.completions)
+    slot_steps += call.num_steps * call.num_slots
+    state = call.state
+  place = {row: i for i, row in enumerate(np.concatenate(seen).tolist())}
+  order = np.asarray([place[int(row)] for row in rows], np.int64)
+  join = lambda *arrays: np.concatenate(arrays)[order]
+  return jax.tree.map(join, *parts), state, slot_steps
+
+
+class _Programs(NamedTuple):
+  """Compiled; none of them ever compiles again."""
+
+  prepare: Callable[..., Any]
+  empty: Callable[[], SamplerState]
+  read_prompts: Callable[..., SamplerState]
+  read_more: Mapping[tuple[int, int], Callable[..., SamplerState]]
+  decode: Mapping[tuple[int, int], Callable[..., Any]]
+
+
+def program_sizes(shape: RolloutShape, settings: Settings):
+  """(width, slots) of programs that decode, (width, rows) of those that read
+  what rows are told."""
+  width_of = lambda turn: sampling.usable_widths(shape, settings, turn)
+  decode = {
+    (width, batch)
+    for turn in range(shape.num_turns)
+    for width in width_of(turn)
+    for batch in sampling.slot_counts(shape, settings, turn)
+  }
+  more = {
+    (sampling.room_of(shape, settings, turn), batch)
+    for turn in range(1, shape.num_turns)
+    for batch in shape.buckets(turn)
+  }
+  return decode, more
+
+
+def _compile(config, shape, settings, params, on_compile):
+  """Everything, the largest first: what does not fit fails at once."""
+  abstract = jax.ShapeDtypeStruct
+  like = lambda tree: jax.tree.map(
+    lambda x: abstract(x.shape, x.dtype, sharding=getattr(x, "sharding", None)),
+    tree,
   )
+  prepare = lambda params: sampling.weights_of(config, settings, params)
+  empty = lambda: sampling.empty_state(config, shape, settings)
+  run_prepare = jax.jit(prepare).lower(like(params)).compile()
+  on_compile("weights for decoding")
+  weights = jax.tree.map(
+    lambda x, s: abstract(x.shape, x.dtype, sharding=s),
+    jax.eval_shape(prepare, like(params)),
+    run_prepare.output_shardings,
+  )
+  state = jax.eval_shape(empty)
+  key = abstract((), jax.random.key(0).dtype)
+  scalar = abstract((), jnp.int32)
+  vector = lambda n: abstract((n,), jnp.int32)
+  matrix = lambda n, width: abstract((n, width), jnp.int32)
 
+  def lower(function, *fixed):
+    def of(*arguments):
+      run = functools.partial(function, config, shape, settings, *fixed)
+      jitted = jax.jit(run, donate_argnums=1)
+      return jitted.lower(weights, state, *arguments)
 
-def next_turn(
-  config, shape: RolloutShape, turn: int, params, state, rows, tokens, lengths
-):
-  """Picks rows, makes room and reads what they are told.
+    return of
 
-  Args:
-    config: ModelConfig.
-    shape: sizes.
-    turn: the turn to come, from 1.
-    params: of the model.
-    state: SamplerState of the turn before.
-    rows: [B] places in `state`; padding repeats any row.
-    tokens: [B, max_feedback_tokens] new context, right-padded.
-    lengths: [B].
-
-  Returns:
-    SamplerState of B rows.
-  """
-  chex.assert_shape(tokens, (rows.shape[0], shape.max_feedback_tokens))
-  chex.assert_equal_shape((rows, lengths))
-  old = state.caches[0].keys.shape[1]
-  room = shape.context_tokens(turn) + 1
-  # Reading pads to the full feedback width, which may reach past the room.
-  reach = old - 1 + tokens.shape[1]
-  extra = max(room, reach) - old
-
-  def pick(x):
-    return jnp.pad(x[rows], ((0, 0), (0, extra), (0, 0), (0, 0)))
-
-  caches = jax.tree.map(pick, state.caches)
-  start = state.lengths[rows]
-  hidden, caches = transformer.extend(config, params, caches, tokens, start)
-  caches = jax.tree.map(lambda x: x[:, :room], caches)
-  logits = transformer.logits_of(params, _last(hidden, lengths))
-  return SamplerState(caches, start + lengths, logits)
-
-
-def row_keys(key, rows, group_size: int, turn: int):
-  """One PRNG key for each row, from its problem, its sample and the turn.
-
-  Args:
-    key: of the rollout.
-    rows: [B] flat places p * G + g.
-    group_size: G.
-    turn: from 0.
-
-  Returns:
-    [B] keys; they do not depend on which rows share a batch.
-  """
-
-  def of_row(row):
-    problem, sample = row // group_size, row % group_size
-    folded = jax.random.fold_in(jax.random.fold_in(key, problem), sample)
-    return jax.random.fold_in(folded, turn)
-
-  return jax.vmap(of_row)(rows)
-
-
-def decode(
-  config,
-  shape: RolloutShape,
-  turn: int,
-  params,
-  state,
-  key,
-  rows,
-  alive,
-  *,
-  temperature: float,
-  stop_tokens: tuple[int, ...],
-):
-  """Samples until every row has stopped or is full.
-
-  Args:
-    config: ModelConfig.
-    shape: sizes.
-    turn: which, from 0.
-    params: of the model.
-    state: SamplerState of B rows.
-    key: of the rollout.
-    rows: [B] flat places of the rows.
-    alive: [B] bool; padding rows are False and sample nothing.
-    temperature: of the softmax.
-    stop_tokens: ids that end a row; sampled, stored and trained like others.
-
-  Returns:
-    Completions and the state behind them.
-  """
-  batch, room = alive.shape[0], state.caches[0].keys.shape[1]
-  chex.assert_shape((rows, alive, state.lengths), (batch,))
-  most = shape.max_new_tokens
-  full = jnp.minimum(state.lengths + most, room - 1)
-  keys = row_keys(key, rows, shape.group_size, turn)
-
-  def sample(logits, step):
-    scaled = logits.astype(jnp.float32) / temperature
-    position_keys = jax.vmap(jax.random.fold_in, (0, None))(keys, step)
-    token = jax.vmap(jax.random.categorical)(position_keys, scaled)
-    chosen = jnp.take_along_axis(scaled, token[:, None], 1)[:, 0]
-    return token, chosen - jax.nn.logsumexp(scaled, -1)
-
-  def body(carry):
-    step, state, done, stopped, tokens, logprobs = carry
-    token, logprob = sample(state.logits, step)
-    token = jnp.where(done, 0, token).astype(jnp.int32)
-    column = lambda x: x[:, None]
-    tokens = jax.lax.dynamic_update_slice(tokens, column(token), (0, step))
-    logprobs = jax.lax.dynamic_update_slice(
-      logprobs, column(jnp.where(done, 0.0, logprob)), (0, step)
+  decode_sizes, more_sizes = program_sizes(shape, settings)
+  by_size = lambda sizes: sorted(sizes, key=lambda s: s[0] * s[1], reverse=True)
+  decode = {
+    (width, batch): lower(sampling.decode, width)(
+      key, vector(batch), scalar, scalar
     )
-    hidden, caches = transformer.extend(
-      config, params, state.caches, column(token), state.lengths
+    for width, batch in by_size(decode_sizes)
+  }
+  more = {
+    (width, batch): lower(sampling.read_more, width)(
+      vector(batch), matrix(batch, shape.max_feedback_tokens), vector(batch)
     )
-    lengths = state.lengths + ~done
-    is_stop = jnp.isin(token, jnp.asarray(stop_tokens)) & ~done
-    stopped = stopped | is_stop
-    done = done | is_stop | (lengths >= full)
-    logits = transformer.logits_of(params, hidden[:, 0])
-    state = SamplerState(caches, lengths, logits)
-    return step + 1, state, done, stopped, tokens, logprobs
-
-  def unfinished(carry):
-    step, _, done, *_ = carry
-    return (step < most) & ~done.all()
-
-  begin = state.lengths
-  carry = (
-    jnp.int32(0),
-    state,
-    ~alive | (begin >= full),
-    jnp.zeros(batch, bool),
-    jnp.zeros((batch, most), jnp.int32),
-    jnp.zeros((batch, most), jnp.float32),
+    for width, batch in by_size(more_sizes)
+  }
+  c = prompts_per_call(shape, settings)
+  prompts = lower(sampling.read_prompts)(
+    matrix(c, shape.max_prompt_tokens), vector(c), vector(c)
   )
-  step, state, _, stopped, tokens, logprobs = jax.lax.while_loop(
-    unfinished, body, carry
+  named = lambda kind, programs: {(kind, *k): p for k, p in programs.items()}
+  compiled = compilations.compile_all(
+    named("decode", decode)
+    | named("feedback", more)
+    | {("prompts", shape.max_prompt_tokens, c): prompts}
+    | {
+      ("caches", sampling.room(shape, settings), shape.num_rows): jax.jit(
+        empty
+      ).lower()
+    },
+    lambda name: on_compile("{}: {} tokens x {}".format(*name)),
   )
-  lengths = state.lengths - begin
-  return Completions(tokens, logprobs, lengths, stopped, step), state
+  of_kind = lambda kind: {
+    (width, batch): program
+    for (name, width, batch), program in compiled.items()
+    if name == kind
+  }
+  (read_prompts,) = of_kind("prompts").values()
+  (make_empty,) = of_kind("caches").values()
+  return _Programs(
+    run_prepare,
+    make_empty,
+    read_prompts,
+    of_kind("feedback"),
+    of_kind("decode"),
+  )
+
+
+def prompts_per_call(shape: RolloutShape, settings: Settings) -> int:
+  """Prompts that are read at once."""
+  return min(
+    settings.prompts_per_call or shape.num_problems, shape.num_problems
+  )
+
+
+def _pad(array, length, value):
+  """The first axis filled up to `length`."""
+  rest = np.full((length - len(array), *array.shape[1:]), value, array.dtype)
+  return np.concatenate([array, rest])
 
 
 def make_sampler(
-  config: transformer.ModelConfig,
+  config,
   shape: RolloutShape,
+  settings: Settings,
   params,
   *,
-  temperature: float,
-  stop_tokens: tuple[int, ...],
   on_compile: Callable[[str], None] = lambda name: None,
 ) -> Sampler:
-  """Compiles every program of a rollout, the largest first.
+  """Compiles every program of a rollout.
 
   Args:
-    config: sizes of the model.
+    config: ModelConfig.
     shape: sizes of the rollout.
+    settings: how it is sampled and computed.
     params: any parameters of the model (their shapes and shardings matter).
-    temperature: of the softmax.
-    stop_tokens: ids that end a completion.
-    on_compile: told the name of each program before it is compiled.
+    on_compile: told the name of each program that is compiled.
 
   Returns:
-    The programs. None of them ever compiles again.
+    The sampler. Nothing in it ever compiles again.
   """
-  abstract = lambda dims, dtype: jax.ShapeDtypeStruct(dims, dtype)
-  params = jax.tree.map(
-    lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding),
-    params,
-  )
-  key_type = jax.random.key(0).dtype
+  programs = _compile(config, shape, settings, params, on_compile)
+  num_rows = shape.num_rows
 
-  def state_for(turn, batch):
-    room = shape.context_tokens(turn) + 1
-    cache = (batch, room, config.num_kv_heads, config.head_size)
-    one = transformer.Cache(
-      abstract(cache, jnp.float32), abstract(cache, jnp.float32)
+  def begin(weights, tokens, lengths):
+    state = programs.empty()
+    c = prompts_per_call(shape, settings)
+    for start in range(0, shape.num_problems, c):
+      part = slice(start, start + c)
+      problems = np.arange(start, start + c, dtype=np.int32)
+      state = programs.read_prompts(
+        weights,
+        state,
+        _pad(np.asarray(tokens[part], np.int32), c, 0),
+        _pad(np.asarray(lengths[part], np.int32), c, 1),
+        problems,  # those beyond P are dropped
+      )
+    return state
+
+  def tell(weights, state, rows, contexts, turn):
+    batch = shape.bucket_for(len(rows))
+    width = sampling.room_of(shape, settings, turn)
+    tokens = np.zeros((batch, shape.max_feedback_tokens), np.int32)
+    for i, context in enumerate(contexts):
+      tokens[i, : len(context)] = context
+    lengths = np.asarray([len(context) for context in contexts], np.int32)
+    return programs.read_more[width, batch](
+      weights,
+      state,
+      _pad(np.asarray(rows, np.int32), batch, num_rows),
+      tokens,
+      _pad(lengths, batch, 0),
     )
-    return SamplerState(
-      (one,) * config.num_layers,
-      abstract((batch,), jnp.int32),
-      abstract((batch, config.vocab_size), jnp.float32),
-    )
 
-  jobs = []  # (size, turn, batch)
-  for turn in range(shape.num_turns):
-    for batch in shape.buckets(turn):
-      jobs.append((batch * shape.context_tokens(turn), turn, batch))
-  jobs.sort(reverse=True)
-
-  decodes, nexts = {}, {}
-  for _, turn, batch in jobs:
-    on_compile(f"decode turn {turn + 1}, {batch} rows")
-
-    def run_decode(params, state, key, rows, alive, turn=turn):
-      return decode(
-        config,
-        shape,
-        turn,
-        params,
+  def answer(weights, state, key, rows, turn):
+    sizes = sampling.slot_counts(shape, settings, turn)
+    waiting = np.asarray(rows, np.int32)
+    while len(waiting):
+      plan = slots.plan(len(waiting), sizes, settings.idle_fraction)
+      running = waiting[: plan.num_rows]
+      longest = int(np.asarray(state.lengths)[running].max())
+      width = sampling.width_for(shape, settings, turn, longest)
+      if plan.num_slots == num_rows:  # slot i has row i or none
+        in_slots = np.full(num_rows, num_rows, np.int32)
+        in_slots[running] = running
+      else:
+        in_slots = _pad(running, plan.num_slots, num_rows)
+      state, num_steps = programs.decode[width, plan.num_slots](
+        weights,
         state,
         key,
-        rows,
-        alive,
-        temperature=temperature,
-        stop_tokens=stop_tokens,
+        in_slots,
+        np.int32(turn),
+        np.int32(plan.leave_at),
+      )
+      done = np.asarray(state.done)
+      ended = running[done[running]]
+      waiting = waiting[~done[waiting]]
+      yield Call(
+        state, ended, _completions(state, ended), int(num_steps), plan.num_slots
       )
 
-    decodes[turn, batch] = (
-      jax.jit(run_decode, donate_argnums=1)
-      .lower(
-        params,
-        state_for(turn, batch),
-        abstract((), key_type),
-        abstract((batch,), jnp.int32),
-        abstract((batch,), jnp.bool_),
-      )
-      .compile()
-    )
-  for turn in range(1, shape.num_turns):
-    for before, batch in reversed(shape.transitions(turn)):
-      on_compile(f"turn {turn + 1}, {before} to {batch} rows")
+  return Sampler(programs.prepare, begin, tell, answer)
 
-      def run_next(params, state, rows, tokens, lengths, turn=turn):
-        return next_turn(
-          config, shape, turn, params, state, rows, tokens, lengths
-        )
 
-      nexts[turn, before, batch] = (
-        jax.jit(run_next)
-        .lower(
-          params,
-          state_for(turn - 1, before),
-          abstract((batch,), jnp.int32),
-          abstract((batch, shape.max_feedback_tokens), jnp.int32),
-          abstract((batch,), jnp.int32),
-        )
-        .compile()
-      )
-  on_compile("prefill")
-  p = shape.num_problems
-  run_prefill = (
-    jax.jit(lambda params, tokens, n: prefill(config, shape, params, tokens, n))
-    .lower(
-      params,
-      abstract((p, shape.max_prompt_tokens), jnp.int32),
-      abstract((p,), jnp.int32),
-    )
-    .compile()
+def _completions(state, rows):
+  """Answers of rows, on the host."""
+  take = lambda x: np.asarray(x)[rows]
+  return Completions(
+    take(state.tokens),
+    take(state.logprobs),
+    take(state.log_kept),
+    take(state.sampled),
+    take(state.stopped),
   )
-  return Sampler(run_prefill, nexts, decodes)

@@ -85,13 +85,14 @@ class Bucket(NamedTuple):
   weights: Any  # [M, B, L] float32: what the token's loss is multiplied by
   advantages: Any  # [M, B, L] float32
   behavior_logprobs: Any  # [M, B, L] float32
+  lengths: Any  # [M, B] int32 tokens of the row; 0 in padding rows
   num_micro: Any  # [] int32
 
 
 class TrainState(NamedTuple):
   """What an update reads and writes."""
 
-  params: Any
+  params: Any  # what is trained, float32: the whole policy or its adapters
   opt_state: Any
   step: jax.Array  # [] int32, optimizer steps done
 
@@ -146,15 +147,3 @@ class RolloutShape:
   def bucket_for(self, num_rows: int) -> int:
     """The smallest bucket for later turns that holds so many rows."""
     return next(b for b in self.buckets(1) if b >= num_rows)
-
-  def transitions(self, turn: int) -> tuple[tuple[int, int], ...]:
-    """(batch of the turn before, batch of this turn), from turn 1.
-
-    Rows only drop out, so a batch never grows.
-    """
-    return tuple(
-      (before, batch)
-      for before in self.buckets(turn - 1)
-      for batch in self.buckets(turn)
-      if batch <= before
-    )

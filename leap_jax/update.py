@@ -5,6 +5,7 @@ that a small batch costs little), with weights that were made for the whole
 batch: how rows are split never changes the loss.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,7 +15,9 @@ import numpy as np
 import optax
 
 from leap_jax import losses
-from leap_jax.models import transformer
+from leap_jax.head import HEADS, TokenStats
+from leap_jax.models import attention, transformer, whole_rows
+from leap_jax.trained import Trained, whole_policy
 from leap_jax.types import Bucket, TrainState
 
 
@@ -27,7 +30,7 @@ class Sums(NamedTuple):
   clipped: jax.Array  # tokens
   kl: jax.Array  # summed over tokens
   abs_log_ratio: jax.Array  # summed over tokens
-  max_log_ratio: jax.Array  # maximum of |log ratio|, all own tokens
+  max_log_ratio: jax.Array  # maximum of |log ratio|, own tokens
   log_ratio_histogram: jax.Array  # [bins] tokens by |log ratio|
   num_tokens: jax.Array
 
@@ -50,13 +53,20 @@ def _quantile(histogram, q):
   return jnp.where(cumulative[-1] > 0, edges[index], 0.0)
 
 
-LossFn = Callable[[jax.Array, Bucket], tuple[jax.Array, Sums]]
-"""(logits [B, L - 1, V], micro-batch shifted to its targets) -> loss, sums."""
+LossFn = Callable[[TokenStats, Bucket], tuple[jax.Array, Sums]]
+"""(stats [B, L - 1], micro-batch shifted to its targets) -> loss, sums."""
+
+
+class Objective(NamedTuple):
+  """What is minimised, and the temperature of the log-probabilities in it."""
+
+  temperature: float
+  loss_fn: LossFn
 
 
 def make_policy_loss(
   *, temperature: float, clip_low: float, clip_high: float, kl_coef: float
-) -> LossFn:
+) -> Objective:
   """Clipped policy gradient on own tokens, with an optional KL to the sampler.
 
   Args:
@@ -67,10 +77,8 @@ def make_policy_loss(
       metric.
   """
 
-  def loss_fn(logits, micro):
-    logprobs = losses.token_logprobs(
-      logits, micro.tokens, temperature=temperature
-    )
+  def loss_fn(stats, micro):
+    logprobs = stats.logprobs
     mask = micro.own & (micro.weights > 0)
     token = losses.clipped_policy_loss(
       logprobs,
@@ -82,12 +90,13 @@ def make_policy_loss(
     )
     kl = losses.kl_estimate(token.log_ratio, mask)
     loss = (micro.weights * (token.loss + kl_coef * kl)).sum()
-    entropy = losses.entropy(logits, temperature=temperature)
-    # The maximum looks at every own token, also of turns without advantage.
-    gap = jnp.abs(jnp.where(micro.own, logprobs - micro.behavior_logprobs, 0.0))
+    # The maximum looks at every own token that is known, also of turns without
+    # advantage.
+    own = micro.own & stats.known
+    gap = jnp.abs(jnp.where(own, logprobs - micro.behavior_logprobs, 0.0))
     return loss, Sums(
       loss=loss,
-      entropy=(micro.weights * jnp.where(mask, entropy, 0.0)).sum(),
+      entropy=(micro.weights * jnp.where(mask, stats.entropy, 0.0)).sum(),
       weight=micro.weights.sum(),
       clipped=token.clipped.sum(),
       kl=kl.sum(),
@@ -97,21 +106,16 @@ def make_policy_loss(
       num_tokens=mask.sum().astype(jnp.float32),
     )
 
-  return loss_fn
+  return Objective(temperature, loss_fn)
 
 
-def supervised_loss(logits, micro) -> tuple[jax.Array, Sums]:
-  """Cross-entropy on own tokens (warm start)."""
-  logprobs = losses.token_logprobs(logits, micro.tokens, temperature=1.0)
+def _supervised(stats, micro):
   mask = micro.own & (micro.weights > 0)
-  loss = (micro.weights * losses.cross_entropy(logprobs, mask)).sum()
+  loss = (micro.weights * losses.cross_entropy(stats.logprobs, mask)).sum()
   zero = jnp.float32(0)
   return loss, Sums(
     loss=loss,
-    entropy=(
-      micro.weights
-      * jnp.where(mask, losses.entropy(logits, temperature=1.0), 0.0)
-    ).sum(),
+    entropy=(micro.weights * jnp.where(mask, stats.entropy, 0.0)).sum(),
     weight=micro.weights.sum(),
     clipped=zero,
     kl=zero,
@@ -122,34 +126,105 @@ def supervised_loss(logits, micro) -> tuple[jax.Array, Sums]:
   )
 
 
+# Cross-entropy on own tokens (warm start).
+SUPERVISED = Objective(1.0, _supervised)
+
+
+@dataclasses.dataclass(frozen=True)
+class Compute:
+  """How gradients are computed. The defaults are a CPU's: exact and plain."""
+
+  execution: whole_rows.Execution = whole_rows.Execution()
+  head: str = "whole"  # a key of HEADS
+  head_tokens: int = 4096  # positions whose logits exist at once, if chunked
+  num_shards: int = 1  # devices that the rows lie on
+  trained: Trained = whole_policy("float32")
+
+
 def init_state(params, tx: optax.GradientTransformation) -> TrainState:
   """A state at step 0."""
   return TrainState(params, tx.init(params), jnp.zeros((), jnp.int32))
 
 
+def _depending(trained, params):
+  """(leaves that depend on what is trained, the others); None elsewhere."""
+  names = lambda path: tuple(str(getattr(key, "key", "")) for key in path)
+  choose = lambda wanted: jax.tree_util.tree_map_with_path(
+    lambda path, x: x if trained.depends(names(path)) == wanted else None,
+    params,
+  )
+  return choose(True), choose(False)
+
+
+def _joined(a, b):
+  return jax.tree.map(
+    lambda x, y: y if x is None else x, a, b, is_leaf=lambda x: x is None
+  )
+
+
+def _micro_gradient(config, objective, compute):
+  """gradient(depending, others, micro) -> (gradient, sums)."""
+  execution = compute.execution
+  head = HEADS[compute.head](
+    config,
+    temperature=objective.temperature,
+    chunk_tokens=compute.head_tokens,
+    num_shards=compute.num_shards,
+  )
+
+  def micro_loss(depending, others, micro):
+    params = _joined(depending, others)
+    inner = ("blocks", "layers")
+    outer = {k: v for k, v in params.items() if k not in inner}
+    params = {**params, **execution.place_params(outer)}
+    # Position i predicts token i + 1; nothing predicts a row's first token.
+    inputs = micro.tokens.shape[1] - 1
+    targets = jax.tree.map(lambda x: x[:, 1:], micro._replace(lengths=None))
+    # cuDNN wants round lengths: it gets the last token too, for nothing.
+    is_fused = execution.attention == attention.CUDNN
+    hidden = whole_rows.hidden_states(
+      config,
+      params,
+      micro.tokens if is_fused else micro.tokens[:, :inputs],
+      jnp.maximum(micro.lengths, 1),  # padding rows too
+      execution,
+    )[:, :inputs]
+    mask = targets.own & (targets.weights > 0)
+    stats = head(params, hidden, targets.tokens, mask)
+    return objective.loss_fn(stats, targets)
+
+  return jax.grad(micro_loss, has_aux=True)
+
+
 def accumulate(
   config: transformer.ModelConfig,
-  loss_fn: LossFn,
+  objective: Objective,
   params: Any,
   buckets: tuple[Bucket, ...],
+  *,
+  frozen: Any = None,
+  compute: Compute = Compute(),  # noqa: B008, frozen
 ) -> tuple[Any, Sums]:
   """Gradient and sums over all micro-batches of all buckets.
 
   Args:
     config: sizes of the model.
-    loss_fn: of one micro-batch.
-    params: of the model.
+    objective: of one micro-batch.
+    params: what is trained, float32.
     buckets: only the first `num_micro` micro-batches of each are computed.
+    frozen: the rest of the model, where only a part is trained.
+    compute: precision, memory and layout.
+
+  Returns:
+    The gradient with respect to `params`, float32, and the sums.
   """
-
-  def micro_loss(params, micro):
-    hidden = transformer.forward(config, params, micro.tokens[:, :-1])
-    logits = transformer.logits_of(params, hidden)
-    # Position i predicts token i + 1; nothing predicts a row's first token.
-    targets = jax.tree.map(lambda x: x[:, 1:], micro._replace(num_micro=None))
-    return loss_fn(logits, targets)
-
-  gradient = jax.grad(micro_loss, has_aux=True)
+  trained = compute.trained
+  layers = whole_rows.LAYERS[compute.execution.layers]
+  gradient = _micro_gradient(config, objective, compute)
+  # Cast, merged and arranged once, not in every micro-batch.
+  part, pull = jax.vjp(lambda p: trained.materialize(p, frozen), params)
+  model_params = layers.arrange(trained.assemble(part, frozen))
+  depending, others = _depending(trained, model_params)
   total = jax.tree.map(jnp.zeros_like, params)
   sums = Sums(*(jnp.zeros(()) for _ in Sums._fields))
   sums = sums._replace(log_ratio_histogram=jnp.zeros(len(_EDGES) + 1))
@@ -158,7 +233,8 @@ def accumulate(
     def body(i, carry, bucket=bucket):
       total, sums = carry
       micro = jax.tree.map(lambda x: x[i], bucket._replace(num_micro=None))
-      grads, new = gradient(params, micro)
+      grads, new = gradient(depending, others, micro)
+      (grads,) = pull(trained.restrict(layers.restore(grads)))
       added = jax.tree.map(jnp.add, sums, new)
       largest = jnp.maximum(sums.max_log_ratio, new.max_log_ratio)
       return (
@@ -173,17 +249,25 @@ def accumulate(
 def make_update(
   config: transformer.ModelConfig,
   tx: optax.GradientTransformation,
-  loss_fn: LossFn,
+  objective: Objective,
+  compute: Compute = Compute(),  # noqa: B008, frozen
 ) -> Callable[..., tuple[TrainState, dict[str, jax.Array]]]:
   """The update function, not yet compiled.
 
   Returns:
-    update(state, buckets) -> (state, metrics). A gradient that is not finite
-    leaves parameters and optimizer untouched; `finite` says so.
+    update(state, buckets, frozen=None) -> (state, metrics). A gradient that is
+    not finite leaves parameters and optimizer untouched; `finite` says so.
   """
 
-  def update(state, buckets):
-    grads, sums = accumulate(config, loss_fn, state.params, buckets)
+  def update(state, buckets, frozen=None):
+    grads, sums = accumulate(
+      config,
+      objective,
+      state.params,
+      buckets,
+      frozen=frozen,
+      compute=compute,
+    )
     grad_norm = optax.tree.norm(grads)
     finite = jnp.isfinite(grad_norm) & jnp.isfinite(sums.loss)
     updates, opt_state = tx.update(grads, state.opt_state, state.params)
@@ -214,23 +298,3 @@ def make_update(
     return new_state, metrics
 
   return update
-
-
-def compile_update(update, state: TrainState, buckets: tuple[Bucket, ...]):
-  """Compiles for these shapes and shardings; the state is donated.
-
-  The returned program never compiles again: other shapes are an error.
-  """
-  abstract = jax.tree.map(
-    lambda x: jax.ShapeDtypeStruct(
-      x.shape, x.dtype, sharding=getattr(x, "sharding", None)
-    ),
-    (state, buckets),
-  )
-  # The new state lies where the old one did, so that it can be fed back.
-  shardings = jax.tree.map(lambda x: x.sharding, abstract[0])
-  return (
-    jax.jit(update, donate_argnums=0, out_shardings=(shardings, None))
-    .lower(*abstract)
-    .compile()
-  )

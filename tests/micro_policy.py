@@ -5,8 +5,9 @@ import pytest
 
 from kernels_eval import client, problems
 from kernels_eval.schema import Evaluation, Phase, Status
-from leap_jax import buffer, prompts, sampler, tokenizer
-from leap_jax.models import transformer
+from leap_jax import buffer, draws, prompts, sampler, tokenizer
+from leap_jax.models import sizes, transformer
+from leap_jax.sampling import Settings
 from leap_jax.types import RolloutShape
 
 NAMES = (
@@ -51,9 +52,7 @@ def shape():
 @pytest.fixture(scope="session")
 def model(vocabulary):
   """Sizes of the micro policy."""
-  return transformer.ModelConfig(
-    vocab_size=vocabulary.vocab_size, **transformer.SIZES["micro"]
-  )
+  return sizes.model_config("micro", vocabulary.vocab_size)
 
 
 @pytest.fixture(scope="session")
@@ -65,13 +64,8 @@ def params(model):
 @pytest.fixture(scope="session")
 def sampling(model, shape, params, vocabulary):
   """The compiled sampler at temperature 0.8."""
-  return sampler.make_sampler(
-    model,
-    shape,
-    params,
-    temperature=0.8,
-    stop_tokens=vocabulary.stop_tokens,
-  )
+  settings = Settings(draws.Rule(0.8), vocabulary.stop_tokens)
+  return sampler.make_sampler(model, shape, settings, params)
 
 
 @pytest.fixture(scope="session")

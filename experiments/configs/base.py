@@ -15,13 +15,39 @@ def get_config() -> config_dict.ConfigDict:
 
   c.policy = config_dict.ConfigDict()
   # Where the policy comes from: "shipped" (the warm-started tiny policy of this
-  # package), "random" (needs warm_start.num_steps > 0 to be of any use), or a
-  # folder that a run has written (WORKDIR/policy).
+  # package), "random" (needs warm_start.num_steps > 0 to be of any use), a
+  # folder that a run has written (WORKDIR/policy), a Hugging Face folder
+  # (config.json, safetensors, tokenizer.json), or a GGUF file (extra `gguf`).
   c.policy.source = "shipped"
-  c.policy.size = "tiny"  # of a random policy: a key of transformer.SIZES
+  # Of a Hugging Face folder or GGUF file; unset = as its chat template says. A
+  # base model has no template: name a Jinja file.
+  c.policy.system_prompt = config_dict.placeholder(str)
+  c.policy.chat_template = config_dict.placeholder(str)
+  # True or False for templates that know `enable_thinking` (Qwen3).
+  c.policy.thinking = config_dict.placeholder(bool)
+  c.policy.size = "tiny"  # of a random policy: a key of sizes.SIZES
   c.policy.vocab_size = 640  # of a random policy's tokenizer
-  # Of any policy: "block" computes each block again in the backward pass.
-  c.policy.remat = "none"
+  # What the backward pass computes again to save memory: "none", "dots" (all
+  # but matrix products), "block" (each block), or "auto": the first that fits.
+  c.policy.remat = "auto"
+  # Of computation: "bfloat16" for a GPU. Masters and moments are float32.
+  c.policy.dtype = "float32"
+  # How the update walks over the layers: "scan" (short to compile), "unrolled"
+  # (an eighth faster on a GPU).
+  c.policy.layers = "scan"
+  # Low-rank adapters in place of all parameters (leap_jax/lora.py): their rank,
+  # 0 = all parameters; the scale is alpha / rank.
+  c.policy.lora_rank = 0
+  c.policy.lora_alpha = 32.0
+  c.policy.lora_targets = (
+    "query",
+    "key",
+    "value",
+    "out",
+    "gate",
+    "up",
+    "down",
+  )
 
   c.problems = config_dict.ConfigDict()
   # Composed problems: chains of operators (kernels_eval/problems/composer.py).
@@ -69,6 +95,33 @@ def get_config() -> config_dict.ConfigDict:
   c.rollout.min_spread_groups = 1
   c.rollout.max_refill_rounds = 0
 
+  c.sampler = config_dict.ConfigDict()
+  # What is cut off in sampling, in this order; the stored log-probability is
+  # that of the whole softmax (leap_jax/draws.py).
+  c.sampler.top_k = 0  # keep the k most probable ids; 0 = all
+  c.sampler.top_p = 1.0  # keep the smallest set with at least this mass
+  c.sampler.min_p = 0.0  # keep ids with this share of the top one's probability
+  # Of weights and caches while sampling: "float32" or "bfloat16".
+  c.sampler.dtype = "float32"
+  # "xla", "cudnn" (NVIDIA, 16 bits), or "auto": cudnn where it can be.
+  c.sampler.attention = "auto"
+  # Decoding programs: of at most so many slots (0 = all rows), and, where
+  # slot_ratio is below 1, smaller ones down to least_slots, each about that
+  # share of the next. More programs waste fewer slots and compile longer.
+  c.sampler.max_slots = 0
+  c.sampler.slot_ratio = 1.0
+  c.sampler.least_slots = 8
+  # Rows get new slots when this share of the slots is idle or could be saved;
+  # 1 = when all have ended.
+  c.sampler.idle_fraction = 1.0
+  # Attention of XLA looks at a multiple of so many tokens; 0 = at all that a
+  # turn may have. (cuDNN looks at what there is.)
+  c.sampler.prefix_step = 0
+  # The rows of a group share the keys and values of their prompt: less memory,
+  # less to read in each step. cuDNN only.
+  c.sampler.shared_prompts = False
+  c.sampler.prompts_per_call = 0  # prompts that are read at once; 0 = all
+
   c.method = config_dict.ConfigDict()
   c.method.name = "leap"  # a key of methods.METHODS
   c.method.f_lo = 0.5  # DCP: least fraction of first-turn failures ...
@@ -90,6 +143,10 @@ def get_config() -> config_dict.ConfigDict:
   c.learner.normalization = "constant_length"
   c.learner.bucket_tokens = (128, 208, 336, 680)  # padded row lengths
   c.learner.micro_tokens = 1536  # computed tokens of a micro-batch
+  # Logits of the update: "whole" (every position) or "chunked" (the policy's
+  # own tokens, so many at a time; for large vocabularies).
+  c.learner.head = "whole"
+  c.learner.head_tokens = 4096
   # Warn when a token's log-probability differs by more than this between
   # sampler and trainer (first update of an iteration), in nats. On a CPU they
   # agree to 1e-5; TensorFloat-32 on a GPU leaves a few 1e-3.
@@ -117,4 +174,10 @@ def get_config() -> config_dict.ConfigDict:
   c.run.checkpoint_every = 5  # iterations
   c.run.keep_checkpoints = 3
   c.run.save_trajectories = True
+  # Of several devices: how many share the heads of one copy of the model; the
+  # rest split the rows, and all of them the parameters.
+  c.run.model_devices = 1
+  # Folder in which compiled programs are kept for the next start; unset =
+  # nowhere. What lies in it is run: never share it.
+  c.run.compilation_cache = config_dict.placeholder(str)
   return c.lock()

@@ -1,4 +1,4 @@
-"""One decoder, a table of sizes.
+"""One decoder for every family of `sizes`.
 
 Two ways through the same parameters. `forward` scans over the stacked layers
 (training: short to trace and to compile); `extend` walks over them with a cache
@@ -9,90 +9,42 @@ Shapes: B rows, T new tokens, S cache length, D width, N heads, K key-value
 heads, H head size, V vocabulary.
 """
 
-import dataclasses
-from typing import NamedTuple
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from leap_jax.models import attention, layer_rules, rope
+from leap_jax.models.config import ModelConfig
 
-@dataclasses.dataclass(frozen=True)
-class ModelConfig:
-  """Sizes of a decoder. Hashable, so that it can be a static argument."""
-
-  vocab_size: int
-  width: int
-  num_layers: int
-  num_heads: int
-  num_kv_heads: int
-  head_size: int
-  mlp_width: int
-  rope_theta: float = 10_000.0
-  norm_eps: float = 1e-6
-  has_qk_norm: bool = True
-  remat: str = "none"  # a key of REMAT
-
-
-SIZES = {  # everything but the vocabulary
-  "micro": dict(
-    width=64, num_layers=2, num_heads=2, num_kv_heads=1, head_size=32,
-    mlp_width=128,
-  ),
-  "tiny": dict(
-    width=192, num_layers=4, num_heads=6, num_kv_heads=2, head_size=32,
-    mlp_width=512,
-  ),
-}  # fmt: skip
-
-
-# What the backward pass of `forward` keeps: everything, or only the input of
-# each block (a third more computation, a fraction of the memory).
-REMAT = {
-  "none": lambda block: block,
-  "block": lambda block: nn.remat(block, prevent_cse=False),
+ACTIVATIONS = {
+  "silu": nn.silu,
+  "gelu_tanh": lambda x: nn.gelu(x, approximate=True),
 }
 
 
-class Cache(NamedTuple):
-  """Keys and values of one layer: [B, S, K, H] each."""
+class RMSNorm(nn.Module):
+  """x / sqrt(mean(x^2) + eps) * (offset + scale), in float32."""
 
-  keys: jax.Array
-  values: jax.Array
+  epsilon: float
+  offset: float  # 0, or 1 where the scale is stored as a difference from 1
+
+  @nn.compact
+  def __call__(self, x):
+    """[..., D] -> [..., D]."""
+    dtype = x.dtype
+    start = nn.initializers.constant(1.0 - self.offset)
+    scale = self.param("scale", start, (x.shape[-1],))
+    x = x.astype(jnp.float32)
+    inverse = jax.lax.rsqrt(
+      jnp.square(x).mean(-1, keepdims=True) + self.epsilon
+    )
+    weight = scale + self.offset if self.offset else scale
+    weight = weight.reshape((1,) * (x.ndim - 1) + weight.shape)
+    return (x * (inverse * weight)).astype(jnp.result_type(dtype, scale))
 
 
-def _rope(x, positions, theta):
-  """Rotates pairs of [B, T, heads, H] by angles that grow with position."""
-  half = x.shape[-1] // 2
-  frequencies = theta ** (-jnp.arange(half, dtype=jnp.float32) / half)
-  angles = jnp.einsum("bt,h->bth", positions.astype(jnp.float32), frequencies)
-  sin, cos = jnp.sin(angles)[:, :, None], jnp.cos(angles)[:, :, None]
-  first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
-  rotated = [first * cos - second * sin, second * cos + first * sin]
-  return jnp.concatenate(rotated, -1).astype(x.dtype)
-
-
-def _attend(query, keys, values, mask):
-  """Grouped-query attention.
-
-  Args:
-    query: [B, T, N, H].
-    keys: [B, S, K, H].
-    values: [B, S, K, H].
-    mask: [B, T, S] True where a query may look.
-
-  Returns:
-    [B, T, N * H].
-  """
-  b, t, n, h = query.shape
-  k = keys.shape[2]
-  grouped = query.reshape(b, t, k, n // k, h)
-  scores = jnp.einsum(
-    "btkgh,bskh->bkgts", grouped, keys, preferred_element_type=jnp.float32
-  )
-  scores = jnp.where(mask[:, None, None], scores * h**-0.5, -1e30)
-  weights = jax.nn.softmax(scores, -1).astype(values.dtype)
-  return jnp.einsum("bkgts,bskh->btkgh", weights, values).reshape(b, t, n * h)
+def _norm(config, name=None):
+  return RMSNorm(config.norm_eps, config.norm_offset, name=name)
 
 
 class Block(nn.Module):
@@ -103,55 +55,82 @@ class Block(nn.Module):
   def setup(self):
     """Declares the layers; their names are the parameters' names."""
     c = self.config
-    dense = lambda features: nn.Dense(
+    dense = lambda features, use_bias=False: nn.Dense(
       features,
-      use_bias=False,
+      use_bias=use_bias,
       kernel_init=nn.initializers.variance_scaling(
         1.0, "fan_in", "truncated_normal"
       ),
     )
-    norm = lambda: nn.RMSNorm(epsilon=c.norm_eps)
-    self.attention_norm = norm()
-    self.query = dense(c.num_heads * c.head_size)
-    self.key = dense(c.num_kv_heads * c.head_size)
-    self.value = dense(c.num_kv_heads * c.head_size)
-    self.out = dense(c.width)
+    self.attention_norm = _norm(c)
+    self.query = dense(c.num_heads * c.head_size, c.has_qkv_bias)
+    self.key = dense(c.num_kv_heads * c.head_size, c.has_qkv_bias)
+    self.value = dense(c.num_kv_heads * c.head_size, c.has_qkv_bias)
+    self.out = dense(c.width, c.has_out_bias)
     if c.has_qk_norm:
-      self.query_norm = norm()
-      self.key_norm = norm()
-    self.mlp_norm = norm()
+      self.query_norm = _norm(c)
+      self.key_norm = _norm(c)
+    self.mlp_norm = _norm(c)
     self.gate = dense(c.mlp_width)
     self.up = dense(c.mlp_width)
     self.down = dense(c.width)
+    if c.has_post_norms:
+      self.post_attention_norm = _norm(c)
+      self.post_mlp_norm = _norm(c)
 
-  def project(self, x, positions):
-    """Queries [B, T, N, H], keys and values [B, T, K, H] of new tokens."""
+  def before_attention(self, x):
+    """What the projections of queries, keys and values read."""
+    return self.attention_norm(x)
+
+  def heads(self, query, key, value, positions, frequencies):
+    """Projections [B, T, heads * H] -> heads [B, T, heads, H], rotated."""
     c = self.config
-    b, t, _ = x.shape
-    x = self.attention_norm(x)
-    query = self.query(x).reshape(b, t, c.num_heads, c.head_size)
-    key = self.key(x).reshape(b, t, c.num_kv_heads, c.head_size)
-    value = self.value(x).reshape(b, t, c.num_kv_heads, c.head_size)
+    split = lambda y, heads: y.reshape(*y.shape[:2], heads, c.head_size)
+    query, key = split(query, c.num_heads), split(key, c.num_kv_heads)
+    value = split(value, c.num_kv_heads)
     if c.has_qk_norm:
       query, key = self.query_norm(query), self.key_norm(key)
-    query = _rope(query, positions, c.rope_theta)
-    key = _rope(key, positions, c.rope_theta)
+    query = rope.rotate(query, positions, frequencies, c.rope_scaling)
+    key = rope.rotate(key, positions, frequencies, c.rope_scaling)
+    if c.attention_scale is not None:
+      # Attention multiplies by head_size**-0.5, whatever computes it.
+      query = query * (c.attention_scale * c.head_size**0.5)
     return query, key, value
 
-  def finish(self, x, attended):
-    """Adds attention and MLP to the residual stream."""
-    x = x + self.out(attended)
-    h = self.mlp_norm(x)
-    return x + self.down(nn.silu(self.gate(h)) * self.up(h))
+  def add_attention(self, x, attended):
+    """Adds [B, T, N * H] of attention to the residual stream."""
+    attended = self.out(attended)
+    if self.config.has_post_norms:
+      attended = self.post_attention_norm(attended)
+    return x + attended
 
-  def __call__(self, x, positions, mask):
+  def before_mlp(self, x):
+    """What the projections of the MLP read."""
+    return self.mlp_norm(x)
+
+  def add_mlp(self, x, gate, up):
+    """Adds the MLP, of which two projections are given, to the stream."""
+    h = self.down(ACTIVATIONS[self.config.activation](gate) * up)
+    return x + (self.post_mlp_norm(h) if self.config.has_post_norms else h)
+
+  def __call__(self, x, positions, rule):
     """All tokens at once: [B, T, D] -> ([B, T, D], None), for nn.scan."""
-    query, key, value = self.project(x, positions)
-    return self.finish(x, _attend(query, key, value, mask)), None
+    rule = rule or layer_rules.rule_of(self.config, 0)
+    h = self.before_attention(x)
+    attended = attention.whole_rows(
+      *self.heads(
+        self.query(h), self.key(h), self.value(h), positions, rule.frequencies
+      ),
+      implementation=attention.XLA,
+      window=rule.window,
+    )
+    x = self.add_attention(x, attended)
+    h = self.before_mlp(x)
+    return self.add_mlp(x, self.gate(h), self.up(h)), None
 
 
 class Decoder(nn.Module):
-  """Embedding, stacked blocks, final norm; the head is the embedding."""
+  """Embedding, stacked blocks, final norm; the head may be the embedding."""
 
   config: ModelConfig
 
@@ -159,27 +138,34 @@ class Decoder(nn.Module):
   def __call__(self, tokens):
     """[B, T] tokens from position 0 -> [B, T, D] normed hidden states."""
     c = self.config
-    embedding = nn.Embed(
+    table = lambda name: nn.Embed(
       c.vocab_size,
       c.width,
       embedding_init=nn.initializers.normal(c.width**-0.5),
-      name="embedding",
+      name=name,
     )
-    x = embedding(tokens)
-    length = tokens.shape[1]
-    positions = jnp.broadcast_to(jnp.arange(length)[None], tokens.shape)
-    # Rows are padded on the right, where causality hides the padding.
-    causal = jnp.tril(jnp.ones((length, length), bool))
-    mask = jnp.broadcast_to(causal[None], (tokens.shape[0], length, length))
+    x = embed(c, table("embedding")(tokens))
+    if not c.tied_head and self.is_initializing():
+      table("head")(tokens)  # for its parameters; `head_of` reads them
+    positions = jnp.broadcast_to(
+      jnp.arange(tokens.shape[1])[None], tokens.shape
+    )
     blocks = nn.scan(
-      REMAT[c.remat](Block),
+      Block,
       variable_axes={"params": 0},
       split_rngs={"params": True},
-      in_axes=nn.broadcast,
+      in_axes=(nn.broadcast, 0),
       length=c.num_layers,
     )(c, name="blocks")
-    x, _ = blocks(x, positions, mask)
-    return nn.RMSNorm(epsilon=c.norm_eps, name="final_norm")(x)
+    x, _ = blocks(x, positions, layer_rules.stacked(c))
+    return _norm(c, "final_norm")(x)
+
+
+def embed(config: ModelConfig, rows: jax.Array) -> jax.Array:
+  """Rows of the embedding -> what the first block reads."""
+  if config.embedding_scale == 1.0:
+    return rows
+  return rows * jnp.asarray(config.embedding_scale, rows.dtype)
 
 
 def init(config: ModelConfig, key: jax.Array):
@@ -202,66 +188,31 @@ def forward(config: ModelConfig, params, tokens: jax.Array) -> jax.Array:
   return Decoder(config).apply({"params": params}, tokens)
 
 
-def logits_of(params, hidden: jax.Array) -> jax.Array:
-  """[..., D] hidden states -> [..., V] logits, through the tied head."""
-  return hidden @ params["embedding"]["embedding"].T
+def head_of(params) -> jax.Array:
+  """[V, D]: the head's own matrix, or the embedding where they are tied."""
+  return params.get("head", params["embedding"])["embedding"]
 
 
-def empty_caches(
-  config: ModelConfig, batch: int, length: int, dtype=jnp.float32
-) -> tuple[Cache, ...]:
-  """Zeroed caches, one for each layer."""
-  shape = (batch, length, config.num_kv_heads, config.head_size)
-  return tuple(
-    Cache(jnp.zeros(shape, dtype), jnp.zeros(shape, dtype))
-    for _ in range(config.num_layers)
-  )
+def without_padding_ids(config: ModelConfig, logits: jax.Array) -> jax.Array:
+  """[..., V] logits, with those of ids that no token has far below all others.
 
-
-def extend(
-  config: ModelConfig,
-  params,
-  caches: tuple[Cache, ...],
-  tokens: jax.Array,
-  start: jax.Array,
-) -> tuple[jax.Array, tuple[Cache, ...]]:
-  """Hidden states of T more tokens of rows whose first tokens are cached.
-
-  Args:
-    config: sizes.
-    params: as made by `init`.
-    caches: one for each layer, [B, S, K, H].
-    tokens: [B, T] new tokens, right-padded; padding writes garbage behind the
-      row's end, where the next call overwrites it before anybody looks.
-    start: [B] number of cached tokens of each row; start + T <= S.
-
-  Returns:
-    ([B, T, D], caches with the new keys and values).
+  Sampler and trainer both use it: what cannot be sampled is in no softmax.
+  Finite, so that p log p is 0 and not NaN.
   """
-  block = Block(config)
-  x = params["embedding"]["embedding"][tokens]
-  positions = start[:, None] + jnp.arange(tokens.shape[1])[None]
-  length = caches[0].keys.shape[1]
-  # A query at position p sees the cache up to p.
-  mask = jnp.arange(length)[None, None] <= positions[..., None]
-  write = jax.vmap(
-    lambda cache, new, at: jax.lax.dynamic_update_slice(cache, new, (at, 0, 0))
-  )
-  extended = []
-  for i, cache in enumerate(caches):
-    layer = {"params": jax.tree.map(lambda p, i=i: p[i], params["blocks"])}
-    query, key, value = block.apply(layer, x, positions, method="project")
-    cache = Cache(
-      write(cache.keys, key.astype(cache.keys.dtype), start),
-      write(cache.values, value.astype(cache.values.dtype), start),
-    )
-    extended.append(cache)
-    attended = _attend(query, cache.keys, cache.values, mask)
-    x = block.apply(layer, x, attended, method="finish")
-  x = nn.RMSNorm(epsilon=config.norm_eps).apply(
-    {"params": params["final_norm"]}, x
-  )
-  return x, tuple(extended)
+  if config.padding_ids == 0:
+    return logits
+  ids = jax.lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
+  return jnp.where(ids < config.num_ids, logits, -1e30)
+
+
+def logits_of(config: ModelConfig, params, hidden: jax.Array) -> jax.Array:
+  """[..., D] hidden states -> [..., V] logits."""
+  return without_padding_ids(config, hidden @ head_of(params).T)
+
+
+def final_norm(config: ModelConfig, params, x: jax.Array) -> jax.Array:
+  """[..., D] behind the last block -> [..., D] normed hidden states."""
+  return _norm(config).apply({"params": params["final_norm"]}, x)
 
 
 def num_params(params) -> int:

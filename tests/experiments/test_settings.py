@@ -10,8 +10,8 @@ import pytest
 
 from experiments import run, settings, state
 from experiments.configs import base
-from leap_jax import choices, losses, methods
-from leap_jax.models import transformer
+from leap_jax import choices, head, lora, losses, methods
+from leap_jax.models import attention, sizes, whole_rows
 
 ROOT = pathlib.Path(__file__).parents[2]
 QUICKSTART = "experiments/configs/quickstart.py"
@@ -119,6 +119,11 @@ BAD = {
   "policy.size": ["huge"],
   "policy.vocab_size": ["299"],
   "policy.remat": ["all"],
+  "policy.dtype": ["float16"],
+  "policy.layers": ["loop"],
+  "policy.lora_rank": ["-1"],
+  "policy.lora_alpha": ["0", "nan"],
+  "policy.lora_targets": ["()", "('q',)", "('up','up')"],
   "harness.backend": ["rey"],
   "harness.executor": ["gpu"],
   "harness.ray_address": ["", " "],
@@ -162,8 +167,22 @@ BAD = {
   "learner.normalization": ["mean"],
   "learner.bucket_tokens": ["()", "(100,)"],
   "learner.micro_tokens": ["0"],
+  "learner.head": ["half"],
+  "learner.head_tokens": ["0"],
   "learner.max_log_ratio": ["-1", "0", "inf"],
   "learner.stop_log_ratio": ["-1", "0", "nan", "tight"],
+  "sampler.top_k": ["-1"],
+  "sampler.top_p": ["0", "1.1", "nan"],
+  "sampler.min_p": ["-0.1", "1"],
+  "sampler.dtype": ["float16", "int8"],
+  "sampler.attention": ["flash"],
+  "sampler.max_slots": ["-1"],
+  "sampler.slot_ratio": ["0", "1.5"],
+  "sampler.least_slots": ["0"],
+  "sampler.idle_fraction": ["0", "2"],
+  "sampler.prefix_step": ["-1"],
+  "sampler.prompts_per_call": ["-1"],
+  "sampler.shared_prompts": ["perhaps"],
   "warm_start.num_steps": ["-1"],
   "warm_start.num_conversations": ["0"],
   "warm_start.first_right": ["-0.1", "1.1"],
@@ -180,6 +199,8 @@ BAD = {
   "run.keep_checkpoints": ["1"],
   "run.save_trajectories": ["maybe"],
   "harness.cpu_first": ["maybe"],
+  "run.compilation_cache": [" "],
+  "run.model_devices": ["0"],
 }
 
 
@@ -318,9 +339,10 @@ def test_every_config_is_valid_and_says_how_to_run_it(path):
   text = path.read_text()
   if path.stem != "base":
     command = (
-      f"python -m experiments.run --config=experiments/configs/{path.name}"
+      r"python -m experiments\.(run|bench \w+) "
+      rf"--config=experiments/configs/{path.name}\b"
     )
-    assert command in re.sub(r"\s+", " ", text)
+    assert re.search(command, re.sub(r"[\s\\]+", " ", text))
 
 
 @pytest.mark.parametrize(
@@ -359,8 +381,12 @@ def test_the_program_exits_with_one_line(tmp_path, arguments, code, words):
 @pytest.mark.parametrize(
   "table,names",
   [
-    (transformer.SIZES, choices.SIZES),
-    (transformer.REMAT, choices.REMAT),
+    (sizes.SIZES, choices.SIZES),
+    (whole_rows.REMAT, choices.REMAT),
+    (whole_rows.LAYERS, choices.LAYERS),
+    (head.HEADS, choices.HEADS),
+    (dict.fromkeys(lora.TARGETS), choices.LORA_TARGETS),
+    (attention.IMPLEMENTATIONS, choices.ATTENTION),
     (methods.METHODS, choices.METHODS),
     (losses.NORMALIZATIONS, choices.NORMALIZATIONS),
   ],

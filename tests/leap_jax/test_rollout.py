@@ -26,24 +26,30 @@ class Script:
     self.shape, self.vocabulary, self.answers = shape, vocabulary, answers
     self.seen = [[] for _ in range(shape.num_rows)]
     self.order = []  # what was called, in order
-    self._rows, self._turn = list(range(shape.num_rows)), 0
 
-  def prefill(self, params, tokens, lengths):
-    self.order.append("prefill")
+  def begin(self, weights, tokens, lengths):
+    self.order.append("prompts")
     g = self.shape.group_size
     for row in range(self.shape.num_rows):
       self.seen[row] = tokens[row // g, : lengths[row // g]].tolist()
     return "state"
 
-  def _decode(self, turn, batch):
-    def run(params, state, key, rows, alive):
-      self.order.append(f"decode {turn} {batch}")
-      n = self.shape.max_new_tokens
-      tokens = np.zeros((batch, n), np.int32)
-      lengths = np.zeros(batch, np.int32)
-      stopped = np.zeros(batch, bool)
-      for place in np.flatnonzero(alive):
-        row = int(rows[place])
+  def tell(self, weights, state, rows, contexts, turn):
+    self.order.append(f"tell {turn} {len(rows)}")
+    for row, context in zip(rows, contexts, strict=True):
+      self.seen[row] += context
+    return "state"
+
+  def answer(self, weights, state, key, rows, turn):
+    self.order.append(f"answer {turn} {len(rows)}")
+    n = self.shape.max_new_tokens
+    # In two calls, and not in the order in which they were asked for.
+    late, soon = list(rows)[::2], list(rows)[1::2]
+    for part in (soon, late):
+      tokens = np.zeros((len(part), n), np.int32)
+      lengths = np.zeros(len(part), np.int32)
+      stopped = np.zeros(len(part), bool)
+      for place, row in enumerate(part):
         answer = self.answers[row][turn]
         ids = (
           self.vocabulary.completion(answer)
@@ -54,42 +60,20 @@ class Script:
         lengths[place] = len(ids)
         stopped[place] = ids[-1] in self.vocabulary.stop_tokens
         self.seen[row] += list(ids)
-      self._rows = [int(r) for r in rows[alive]]
       logprobs = np.where(tokens > 0, -1.0, 0.0).astype(np.float32)
-      return (
-        sampler_lib.Completions(
-          tokens, logprobs, lengths, stopped, np.int32(lengths.max())
-        ),
+      yield sampler_lib.Call(
         "state",
+        np.asarray(part, np.int32),
+        sampler_lib.Completions(
+          tokens, logprobs, np.zeros_like(logprobs), lengths, stopped
+        ),
+        num_steps=int(lengths.max(initial=0)),
+        num_slots=len(part),
       )
 
-    return run
-
-  def _next(self, turn, before, batch):
-    def run(params, state, places, tokens, lengths):
-      self.order.append(f"next {turn} {before} {batch}")
-      for i, n in enumerate(lengths):
-        if n:
-          row = self._rows[int(places[i])]
-          self.seen[row] += tokens[i, :n].tolist()
-      return "state"
-
-    return run
-
   def sampler(self):
-    s = self.shape
     return sampler_lib.Sampler(
-      self.prefill,
-      {
-        (t, a, b): self._next(t, a, b)
-        for t in range(1, s.num_turns)
-        for a, b in s.transitions(t)
-      },
-      {
-        (t, b): self._decode(t, b)
-        for t in range(s.num_turns)
-        for b in s.buckets(t)
-      },
+      lambda params: params, self.begin, self.tell, self.answer
     )
 
 
@@ -138,15 +122,18 @@ def test_the_order_is_sample_judge_tell_sample(play):
   statuses = [[BAD, BAD, OK]] * 3 + [[OK] * 3] * 5
   _, script, _ = play(ANSWERS, statuses)
   assert script.order == [
-    "prefill",
-    "decode 0 8",
-    "evaluate 8",
-    "next 1 8 4",  # three rows go on: the bucket of four
-    "decode 1 4",
-    "evaluate 3",
-    "next 2 4 4",
-    "decode 2 4",
-    "evaluate 3",
+    "prompts",
+    "answer 0 8",
+    "evaluate 4",  # those of the first call
+    "evaluate 4",
+    "tell 1 3",  # three rows go on
+    "answer 1 3",
+    "evaluate 1",
+    "evaluate 2",
+    "tell 2 3",
+    "answer 2 3",
+    "evaluate 1",
+    "evaluate 2",
   ]
 
 
@@ -372,13 +359,14 @@ def test_a_prompt_that_does_not_fit_is_refused_before_sampling(
 
 def test_later_turns_stop_when_nobody_is_left(play):
   _, script, _ = play(ANSWERS, [[OK] * 3] * 8)
-  assert script.order == ["prefill", "decode 0 8", "evaluate 8"]
+  evaluated = ["evaluate 4", "evaluate 4"]
+  assert script.order == ["prompts", "answer 0 8", *evaluated]
 
 
 def test_useful_slots_are_counted(play):
   statuses = [[OK] * 3] * 8
   answers = [[[7] * (r + 1) + [1]] * 3 for r in range(8)]
   collected, _, _ = play(answers, statuses)
-  # Rows of 2 to 9 tokens in nine steps of eight rows.
+  # Rows of 2 to 9 tokens, in nine steps of four slots and eight of four.
   assert collected.stats.sampled_tokens == sum(range(2, 10))
-  assert collected.stats.decode_slots == 9 * 8
+  assert collected.stats.decode_slots == 9 * 4 + 8 * 4

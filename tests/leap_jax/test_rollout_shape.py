@@ -1,10 +1,8 @@
 """Batches of later turns: every one that can come up has a program."""
 
-import dataclasses
-
 import pytest
 
-from leap_jax import sampler
+from leap_jax import draws, sampler, sampling, slots
 from leap_jax.types import RolloutShape
 
 
@@ -31,45 +29,60 @@ CASES = [
 
 @pytest.mark.parametrize("shape", CASES, ids=str)
 def test_however_many_rows_go_on_there_is_a_program(shape):
-  rows = shape.num_rows
-  for first in range(1, rows + 1):
+  for first in range(1, shape.num_rows + 1):
     batch = shape.bucket_for(first)
-    assert first <= batch <= rows
+    assert first <= batch <= shape.num_rows
     assert batch in shape.buckets(1)
-    assert (rows, batch) in shape.transitions(1)
-    for second in range(1, first + 1):
-      assert (batch, shape.bucket_for(second)) in shape.transitions(2)
 
 
 @pytest.mark.parametrize("shape", CASES, ids=str)
 def test_no_program_is_made_for_nothing(shape):
   batches = {shape.bucket_for(n) for n in range(1, shape.num_rows + 1)}
   assert set(shape.buckets(1)) == batches
-  assert {batch for _, batch in shape.transitions(1)} == batches
 
 
-def test_the_quickstarts_batches():
+def test_the_quickstarts_programs():
   shape = sizes(16, 8, (32, 128))
   assert shape.buckets(0) == (128,) and shape.buckets(1) == (32, 128)
-  assert shape.transitions(1) == ((128, 32), (128, 128))
-  assert shape.transitions(2) == ((32, 32), (128, 32), (128, 128))
-
-
-@pytest.mark.parametrize("row_buckets", [(1, 64), (64,)])
-def test_the_sampler_compiles_exactly_these(
-  model, params, vocabulary, row_buckets
-):
-  shape = dataclasses.replace(sizes(1, 2, row_buckets), num_turns=2)
-  made = sampler.make_sampler(
-    model, shape, params, temperature=1.0, stop_tokens=vocabulary.stop_tokens
+  decode, more = sampler.program_sizes(
+    shape, sampling.Settings(draws.Rule(), ())
   )
-  assert set(made.next_turn) == {(1, a, b) for a, b in shape.transitions(1)}
-  assert set(made.decode) == {(0, 2)} | {(1, b) for b in shape.buckets(1)}
+  # A prompt of 8 and 4 new tokens, then 4 to read and 4 new ones; and one.
+  later = {(width, batch) for width in (21, 29) for batch in (32, 128)}
+  assert decode == {(13, 128)} | later and more == later
 
 
-def test_the_sampler_of_three_turns_has_every_step(sampling, shape):
-  assert set(sampling.next_turn) == {
-    (turn, before, batch)
-    for turn in (1, 2)
-    for before, batch in shape.transitions(turn)
-  }
+SETTINGS = [
+  sampling.Settings(draws.Rule(), (), **options)
+  for options in (
+    {},
+    {"implementation": "cudnn"},
+    {"idle_fraction": 0.1},
+    {"idle_fraction": 0.1, "slot_ratio": 0.5, "prefix_step": 5},
+    {"max_slots": 24},
+    {"max_slots": 24, "idle_fraction": 0.2, "implementation": "cudnn"},
+  )
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("shape", CASES[::4], ids=str)
+def test_whatever_comes_up_in_sampling_has_a_program(shape, settings):
+  decode, more = sampler.program_sizes(shape, settings)
+  reached = set()
+  for turn in range(shape.num_turns):
+    counts = sampling.slot_counts(shape, settings, turn)
+    for ready in (
+      (shape.num_rows,) if turn == 0 else range(1, shape.num_rows + 1)
+    ):
+      while ready:
+        plan = slots.plan(ready, counts, settings.idle_fraction)
+        for longest in range(1, shape.context_tokens(turn)):
+          width = sampling.width_for(shape, settings, turn, longest)
+          reached.add((width, plan.num_slots))
+          assert longest < width
+        ready -= plan.num_rows - plan.leave_at
+      if turn:
+        room = sampling.room_of(shape, settings, turn)
+        assert (room, shape.bucket_for(shape.num_rows)) in more
+  assert reached <= decode

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from leap_jax import batching, compilations, optimizer, update
+from leap_jax import batching, compilations, fitting, optimizer, update
 from leap_jax.models import transformer
 
 
@@ -44,7 +44,7 @@ def random_rows(model, params, lengths, seed=0):
     tokens = rng.integers(1, model.vocab_size, n).astype(np.int32)
     own = np.arange(n) >= n // 2
     hidden = transformer.forward(model, params, jnp.asarray(tokens[None, :-1]))
-    logits = transformer.logits_of(params, hidden)
+    logits = transformer.logits_of(model, params, hidden)
     logprobs = losses.token_logprobs(
       logits, jnp.asarray(tokens[None, 1:]), temperature=0.8
     )[0]
@@ -155,8 +155,11 @@ def test_update_compiles_once_and_donates(model, params):
   copy = lambda: jax.tree.map(jnp.array, params)
   state = update.init_state(copy(), tx)
   buckets, _ = batching.pack_rows(rows, specs, 16)
-  step = update.compile_update(
-    update.make_update(model, tx, POLICY_LOSS), state, buckets
+  step = fitting.compile_update(
+    lambda _: update.make_update(model, tx, POLICY_LOSS),
+    ("none",),
+    state,
+    buckets,
   )
   with compilations.counted() as compiled:
     for count in (8, 3, 1):
@@ -239,23 +242,41 @@ _ON_EIGHT_DEVICES = """
 import jax, numpy as np
 jax.config.update("jax_platforms", "cpu")
 from leap_jax import batching, sharding, update
-from leap_jax.models import transformer
+from leap_jax.models import sizes, transformer
 from tests.leap_jax.test_update import POLICY_LOSS, random_rows
-model = transformer.ModelConfig(vocab_size=64, **transformer.SIZES["micro"])
+# One key-value head is on every device; two are split.
+model = sizes.model_config("micro", 64)
 params = transformer.init(model, jax.random.key(0))
-mesh = sharding.make_mesh()
-assert mesh.shape["data"] == 8
-for count in (10, 3, 1):
-  rows = random_rows(model, params, [5 + i for i in range(count)])
-  run = jax.jit(lambda p, b: update.accumulate(model, POLICY_LOSS, p, b))
-  one, _ = batching.pack_rows(rows, (batching.BucketSpec(16, 1),), 16)
-  many, _ = batching.pack_rows(rows, batching.bucket_specs((16,), 64, 8), 16)
-  many = tuple(sharding.shard_rows(mesh, b) for b in many)
-  expected = jax.device_get(run(params, one))
-  got = jax.device_get(run(sharding.replicate(mesh, params), many))
-  for a, b in zip(jax.tree.leaves(expected), jax.tree.leaves(got)):
+rows = random_rows(model, params, [5, 14] * 5)
+one = lambda p, b: update.accumulate(model, POLICY_LOSS, p, b)
+
+def compare(expected, got, num_rows):
+  for a, b in zip(jax.tree.leaves(expected[0]), jax.tree.leaves(got[0])):
     np.testing.assert_allclose(a, b, atol=1e-5)
-  assert got[1].num_tokens == sum(r.own.sum() for r in rows)
+  for name in ("loss", "entropy", "weight", "clipped"):
+    a, b = getattr(expected[1], name), getattr(got[1], name)
+    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+  assert got[1].num_tokens == sum(r.own.sum() for r in rows[:num_rows])
+
+for model_devices, head in ((1, "whole"), (2, "chunked")):
+  mesh = sharding.make_mesh(model_devices)
+  assert mesh.shape == {"data": 8 // model_devices, "model": model_devices}
+  laid = sharding.shard_params(model, mesh, params)
+  query = laid["blocks"]["query"]["kernel"]
+  assert query.addressable_shards[0].data.size == query.size // (
+    8 if model_devices == 1 else 4)
+  compute = update.Compute(
+    sharding.execution(model, mesh), head, 16, mesh.shape["data"])
+  run = jax.jit(lambda p, b: update.accumulate(
+    model, POLICY_LOSS, p, b, compute=compute))
+  # 3 rows a micro-batch do not divide over the devices.
+  for num_rows in (10, 1):
+    spec = (batching.BucketSpec(16, 3),)
+    buckets, _ = batching.pack_rows(rows[:num_rows], spec, 10)
+    many = tuple(sharding.shard_rows(mesh, b) for b in buckets)
+    assert many[0].tokens.shape[1] == 8 // model_devices
+    compare(jax.jit(one)(params, buckets), jax.device_get(run(laid, many)),
+            num_rows)
 print("equal")
 """
 
@@ -275,15 +296,8 @@ def test_any_number_of_rows_on_eight_devices():
   assert done.stdout.strip() == "equal", done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("rows", [3, 9])
-@pytest.mark.covers("P12")
-def test_micro_batches_that_do_not_divide_are_refused(rows):
+def test_devices_that_do_not_divide_are_refused():
   from leap_jax import sharding
-  from leap_jax.types import Bucket
 
-  class Mesh:
-    shape = {"data": 2}
-
-  bucket = Bucket(*[np.zeros((1, rows, 4))] * 5, np.int32(1))
-  with pytest.raises(ValueError, match="do not divide"):
-    sharding.shard_rows(Mesh(), bucket)
+  with pytest.raises(sharding.MeshError, match="model_devices=3 does not"):
+    sharding.make_mesh(3)

@@ -1,0 +1,1 @@
+"""Speed measurements, one JSON file each."""

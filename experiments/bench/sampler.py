@@ -1,0 +1,199 @@
+"""Decoding: tokens a second, share of the bandwidth roofline, useful slots.
+
+Two measurements with random weights of `policy.size`: all answers of full
+length, for the roofline; and lengths drawn from a lognormal distribution, for
+the slots. The roofline is the time in which the memory can deliver what a step
+must read: the weights once, and the live keys and values of unfinished rows.
+"""
+
+import statistics
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import tqdm
+
+from experiments import programs, state
+from experiments.bench import record
+from leap_jax import compilations, sampler
+from leap_jax.models import sizes, transformer
+
+_LOG_SPREAD = 0.6  # standard deviation of log length
+_MEDIAN = 0.4  # of the lengths, as a share of the longest
+
+
+def model_of(config):
+  """The decoder that `policy.size` names."""
+  policy = config.policy
+  own = "vocab_size" not in sizes.SIZES[policy.size]
+  return sizes.model_config(policy.size, policy.vocab_size if own else None)
+
+
+def random_params(model, dtype, seed: int):
+  """Random parameters, made on the device."""
+
+  def make(key):
+    params = transformer.init(model, key)
+    return jax.tree.map(lambda x: x.astype(dtype), params)
+
+  return jax.jit(make)(jax.random.key(seed))
+
+
+def drawn_lengths(count: int, longest: int, seed: int) -> np.ndarray:
+  """[count] answer lengths, lognormal and cut at `longest`."""
+  rng = np.random.default_rng(seed)
+  drawn = rng.lognormal(np.log(_MEDIAN * longest), _LOG_SPREAD, count)
+  return np.clip(drawn, 1, longest).astype(np.int32)
+
+
+def prompts_of(shape, vocab_size: int, seed: int):
+  """Random prompts, all of full length: [P, T], [P]."""
+  rng = np.random.default_rng(seed)
+  size = (shape.num_problems, shape.max_prompt_tokens)
+  tokens = rng.integers(3, vocab_size, size).astype(np.int32)
+  return tokens, np.full(size[0], size[1], np.int32)
+
+
+def bytes_read(
+  weights, cache: int, prompt_tokens: int, answers: np.ndarray, group_size: int
+) -> int:
+  """Bytes that decoding must read: weights in every step, keys and values of
+  each unfinished row up to and with the token that it adds.
+
+  Args:
+    weights: tree of arrays.
+    cache: bytes of one token's keys and values in all layers.
+    prompt_tokens: of each row.
+    answers: [R] tokens of each answer.
+    group_size: rows that read a prompt together; 1 = each reads its own.
+  """
+  once = sum(x.nbytes for x in jax.tree.leaves(weights))
+  answers = answers.astype(np.int64)
+  prompts = answers.reshape(-1, group_size).max(1).sum() * prompt_tokens
+  own = (answers * (answers + 1) // 2).sum()
+  return int(answers.max()) * once + int(prompts + own) * cache
+
+
+def token_bytes(model, dtype) -> int:
+  """Bytes of one token's keys and values in all layers."""
+  heads = 2 * model.num_layers * model.num_kv_heads * model.head_size
+  return heads * jnp.dtype(dtype).itemsize
+
+
+def _once(made, weights, shape, vocab_size, answers, seed):
+  """One batch whose rows end at given lengths: seconds and slots."""
+  tokens, lengths = prompts_of(shape, vocab_size, seed)
+  started = time.perf_counter()
+  state_ = jax.block_until_ready(made.begin(weights, tokens, lengths))
+  prefill = time.perf_counter() - started
+  limits = np.repeat(lengths, shape.group_size) + answers
+  state_ = state_._replace(limits=jnp.asarray(limits))
+  key = jax.random.key(seed)
+  rows = np.arange(shape.num_rows)
+  steps = slot_steps = num_tokens = 0
+  started = time.perf_counter()
+  for call in made.answer(weights, state_, key, rows, 0):
+    steps += call.num_steps
+    slot_steps += call.num_steps * call.num_slots
+    num_tokens += int(call.completions.lengths.sum())
+  return {
+    "prefill_seconds": prefill,
+    "seconds": time.perf_counter() - started,
+    "steps": steps,
+    "slot_steps": slot_steps,
+    "tokens": num_tokens,
+  }
+
+
+def _summary(runs, read, read_shared):
+  """Medians over repetitions of one workload."""
+  seconds = statistics.median(r["seconds"] for r in runs)
+  prefill = statistics.median(r["prefill_seconds"] for r in runs)
+  one = runs[0]
+  return {
+    "tokens_per_second": one["tokens"] / seconds,
+    "tokens_per_second_with_prompts": one["tokens"] / (seconds + prefill),
+    "ms_per_decode_step": 1e3 * seconds / one["steps"],
+    "prefill_seconds": prefill,
+    "decode_seconds": seconds,
+    "decode_seconds_all": [r["seconds"] for r in runs],
+    "steps": one["steps"],
+    "roofline_fraction": read / record.BANDWIDTH / seconds,
+    # Of a roofline at which a group reads its prompt once.
+    "shared_roofline_fraction": read_shared / record.BANDWIDTH / seconds,
+    "useful_slot_fraction": one["tokens"] / one["slot_steps"],
+  }
+
+
+def measure(config, repeats: int) -> dict[str, Any]:
+  """Compiles and measures.
+
+  Args:
+    config: of the run; one turn of its rollout is decoded.
+    repeats: of each workload, after one that is not counted.
+
+  Returns:
+    A record for `record.write`; fractions between 0 and 1.
+  """
+  model = model_of(config)
+  shape = state.rollout_shape(config)
+  # Ends at its length, never by chance.
+  settings = programs.sampler_settings(config, model, stop_tokens=(-1,))
+  params = random_params(model, settings.dtype, config.seed)
+  started = time.perf_counter()
+  with tqdm.tqdm(desc="compile", unit="program") as bar:
+
+    def on_compile(name):
+      bar.set_postfix_str(name)
+      bar.update()
+
+    made = sampler.make_sampler(
+      model, shape, settings, params, on_compile=on_compile
+    )
+  compile_seconds = time.perf_counter() - started
+  weights = made.prepare(params)
+  num_params = transformer.num_params(params)
+  del params
+  workloads = {
+    "full": np.full(shape.num_rows, shape.max_new_tokens, np.int32),
+    "varied": drawn_lengths(shape.num_rows, shape.max_new_tokens, config.seed),
+  }
+  found = {}
+  bar = tqdm.tqdm(desc="decode", total=(repeats + 1) * 2, unit="batch")
+  with compilations.counted() as compiled, bar:
+    for name, answers in workloads.items():
+      runs = []
+      for seed in range(repeats + 1):
+        runs.append(_once(made, weights, shape, model.num_ids, answers, seed))
+        if seed == 0:
+          compiled.count = 0
+        bar.update()
+      token = token_bytes(model, settings.dtype)
+      read = lambda group, answers=answers, token=token: bytes_read(
+        weights, token, shape.max_prompt_tokens, answers, group
+      )
+      found[name] = _summary(runs[1:], read(1), read(shape.group_size))
+      found[name]["compilations"] = compiled.count
+  full = found.pop("full")
+  return {
+    "kind": "sampler",
+    "model": config.policy.size,
+    "num_params": num_params,
+    "batch": shape.num_rows,
+    "group_size": shape.group_size,
+    "prompt_tokens": shape.max_prompt_tokens,
+    "new_tokens": shape.max_new_tokens,
+    "dtype": settings.dtype,
+    "attention": settings.implementation,
+    "shared_prompts": settings.shares_prompts,
+    **full,
+    "varied": found["varied"]
+    | {
+      "lengths": f"lognormal, median {_MEDIAN:g} of the longest, "
+      f"standard deviation of the logarithm {_LOG_SPREAD:g}",
+    },
+    "compile_seconds": compile_seconds,
+    "peak_memory_gib": record.peak_memory_gib(),
+  }

@@ -1,0 +1,1 @@
+"""Published weights: Hugging Face folders and GGUF files, in and out."""

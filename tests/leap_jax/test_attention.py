@@ -1,0 +1,123 @@
+"""Attention: what each of the three cases lets a query see."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from leap_jax.models import attention
+
+B, T, N, K, H = 3, 7, 6, 2, 8
+
+
+def tensors(queries=T):
+  keys = jax.random.split(jax.random.key(0), 3)
+  make = lambda key, t, heads: jax.random.normal(key, (B, t, heads, H))
+  return make(keys[0], queries, N), make(keys[1], T, K), make(keys[2], T, K)
+
+
+def by_hand(query, keys, values, positions, scale, window):
+  """One query, one head at a time."""
+  out = np.zeros((B, query.shape[1], N, H))
+  for b in range(B):
+    for t in range(query.shape[1]):
+      last = int(positions[b][t])
+      first = 0 if window is None else max(last - window + 1, 0)
+      for n in range(N):
+        k = n // (N // K)
+        seen = keys[b, first : last + 1, k]
+        scores = seen @ query[b, t, n] * scale
+        weights = np.exp(scores - scores.max())
+        out[b, t, n] = weights / weights.sum() @ values[b, first : last + 1, k]
+  return out.reshape(B, query.shape[1], N * H)
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_every_case_is_the_definition(window):
+  query, keys, values = tensors()
+  host = [np.asarray(x) for x in (query, keys, values)]
+  places = np.broadcast_to(np.arange(T), (B, T))
+  options = dict(implementation="xla", scale=0.3, window=window)
+  got = attention.whole_rows(query, keys, values, **options)
+  np.testing.assert_allclose(
+    got, by_hand(*host, places, 0.3, window), atol=1e-5
+  )
+  # Two new tokens behind 5, 3 and 4 cached ones.
+  start = np.asarray([5, 3, 4])
+  places = start[:, None] + np.arange(2)
+  got = attention.appended(
+    query[:, :2], keys, values, jnp.asarray(places), **options
+  )
+  want = by_hand(host[0][:, :2], *host[1:], places, 0.3, window)
+  np.testing.assert_allclose(got, want, atol=1e-5)
+  got = attention.one_token(
+    query[:, :1], keys, values, jnp.asarray(start + 1), **options
+  )
+  want = by_hand(host[0][:, :1], *host[1:], start[:, None], 0.3, window)
+  np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_a_window_may_be_traced():
+  query, keys, values = tensors()
+  fixed = attention.whole_rows(
+    query, keys, values, implementation="xla", window=3
+  )
+  traced = jax.jit(
+    lambda w: attention.whole_rows(
+      query, keys, values, implementation="xla", window=w
+    )
+  )(jnp.int32(3))
+  np.testing.assert_allclose(fixed, traced, atol=1e-6)
+
+
+def test_a_cpu_has_one_implementation():
+  assert attention.choose(jnp.bfloat16, jax.devices("cpu")[0]) == "xla"
+
+
+@pytest.fixture
+def library(monkeypatch):
+  """cuDNN's place is taken by XLA; returns what it is told to do wrong."""
+  wrong = {"factor": 1.0}
+
+  def fused(query, keys, values, **options):
+    if "error" in wrong:
+      raise RuntimeError(wrong["error"])
+    keys, values = keys.astype(query.dtype), values.astype(query.dtype)
+    got = jax.nn.dot_product_attention(query, keys, values, **options)
+    return jax.tree.map(lambda x: x * wrong["factor"], got)
+
+  monkeypatch.setattr(attention, "_fused", fused)
+  attention._fault.cache_clear()
+  yield wrong
+  attention._fault.cache_clear()
+
+
+def test_a_library_that_works_is_used(library):
+  # Its three ways agree with the definitions, the shared prompt too.
+  assert attention._fault(jnp.dtype(jnp.bfloat16)) is None
+
+
+def test_a_library_that_does_not_is_not_used(library):
+  library["factor"] = 1.1
+  assert "training is off by" in attention._fault(jnp.dtype(jnp.bfloat16))
+  attention._fault.cache_clear()
+  library["error"] = "no engine\nfor this"
+  assert attention._fault(jnp.dtype(jnp.bfloat16)) == "no engine"
+
+
+def test_rows_behind_a_shared_prompt_see_what_they_would_alone(library):
+  group = 3
+  keys = jax.random.split(jax.random.key(1), 5)
+  make = lambda key, *shape: jax.random.normal(key, (*shape, H))
+  inputs = (
+    make(keys[0], 2 * group, 1, N),
+    (make(keys[1], 2 * group, T, K), make(keys[2], 2 * group, T, K)),
+    jnp.asarray([1, 7, 3, 2, 5, 4]),
+    (make(keys[3], 2, 5, K), make(keys[4], 2, 5, K)),
+    jnp.asarray([4, 2]),
+  )
+  np.testing.assert_allclose(
+    jax.jit(attention.behind_prompts)(*inputs),
+    jax.jit(attention._behind_by_mask)(*inputs),
+    atol=1e-5,
+  )
