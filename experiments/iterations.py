@@ -45,11 +45,16 @@ def iterate(
       check_finite(last, f"iteration {index}")
     _check_parity(run, first, index)
   values = iteration_metrics(run, gathered, batch, first, last)
+  update_seconds = time.perf_counter() - update_started
+  total_seconds = time.perf_counter() - started
+  busy = gathered.stats.sample_seconds + update_seconds
   values |= {
     "kernels/judged": run.pool.num_evaluated - judged,
     "kernels/judge_restarts": run.pool.num_restarts,
-    "seconds/update": time.perf_counter() - update_started,
-    "seconds/total": time.perf_counter() - started,
+    "seconds/update": update_seconds,
+    "seconds/total": total_seconds,
+    "idle/accelerator": max(1.0 - busy / total_seconds, 0.0),
+    "idle/harness": 1.0 - gathered.stats.judge_seconds / total_seconds,
     "compile/count": run.compiled.count - before.count,
     "compile/seconds": run.compiled.seconds - before.seconds,
   }

@@ -103,12 +103,18 @@ METRICS = {
   "seconds/harness": ("s", "waiting for the harness"),
   "seconds/update": ("s", "updating"),
   "seconds/total": ("s", "of the step"),
+  "idle/accelerator": (
+    "fraction",
+    "of the step in which it neither sampled nor updated",
+  ),
+  "idle/harness": ("fraction", "of the step in which it had no candidate"),
 }  # fmt: skip
 
 # What depends on the machine's speed or on caches, not on the computation.
 NOT_REPRODUCIBLE = (
   "seconds/",
   "compile/",
+  "idle/",
   "kernels/judged",
   "kernels/judge_restarts",
 )

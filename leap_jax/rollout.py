@@ -7,15 +7,16 @@ decoding program that holds them.
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import jax
 import numpy as np
 
 from kernels_eval.client import HarnessError
-from kernels_eval.schema import Evaluation, ProblemCard, Request
+from kernels_eval.schema import Evaluation, ProblemCard
 from leap_jax import buffer as buffer_lib
 from leap_jax import feedback, methods, prompts
+from leap_jax.judging import Evaluate, judge_as_they_end
 from leap_jax.sampler import Sampler, all_answers
 from leap_jax.tokenizer import Tokenizer
 from leap_jax.types import (
@@ -26,8 +27,6 @@ from leap_jax.types import (
   Trajectory,
   Turn,
 )
-
-Evaluate = Callable[[Sequence[Request]], list[Evaluation]]
 
 _CUT_MARKER = "\n...\n"
 _LEAST_FEEDBACK_TEXT = 8  # tokens, beside those that frame a message
@@ -42,7 +41,8 @@ class Stats:
   """What a rollout cost."""
 
   sample_seconds: float = 0.0
-  harness_seconds: float = 0.0
+  harness_seconds: float = 0.0  # waiting for verdicts
+  judge_seconds: float = 0.0  # during which the harness had work
   sampled_tokens: int = 0
   decode_slots: int = 0  # slots times steps, useful or not
   kept_mass: float = 0.0  # p(K) of `draws`, summed over sampled tokens
@@ -194,10 +194,9 @@ def collect(
   width = shape.max_prompt_tokens
   active = np.zeros(len(problems), bool)
   for turn in range(shape.num_turns):
-    answers, state = _sample_turn(
-      sampler, weights, key, state, live, turn, stats
+    answers, evaluations, state = _play_turn(
+      sampler, weights, key, state, live, turn, tokenizer, evaluate, stats
     )
-    evaluations = _judge(tokenizer, answers, live, turn, evaluate, stats)
     if turn == 0:
       _check_harness(evaluations)
     batch = shape.num_rows if turn == 0 else shape.bucket_for(len(live))
@@ -241,48 +240,46 @@ def collect(
   return Collected(buffer, active, [row.finish() for row in rows], stats)
 
 
-def _sample_turn(sampler, weights, key, state, live, turn, stats):
-  """Decodes one turn; returns answers row by row and the state behind them."""
-  started = time.perf_counter()
+def _play_turn(
+  sampler, weights, key, state, live, turn, tokenizer, evaluate, stats
+):
+  """Samples and judges one turn; returns answers and verdicts row by row, and
+  the state behind them."""
   rows = [row.index for row in live]
-  answers, state, slot_steps = all_answers(
-    sampler.answer(weights, state, key, rows, turn), rows
+  judged = judge_as_they_end(
+    sampler.answer(weights, state, key, rows, turn),
+    {row.index: row.problem for row in live},
+    turn,
+    tokenizer.decode,
+    evaluate,
   )
-  stats.sample_seconds += time.perf_counter() - started
+  answers, state, slot_steps = all_answers(iter(judged.calls), rows)
+  stats.sample_seconds += judged.sample_seconds
+  stats.harness_seconds += judged.wait_seconds
+  stats.judge_seconds += judged.judge_seconds
   stats.sampled_tokens += int(answers.lengths.sum())
   stats.decode_slots += slot_steps
   stats.kept_mass += float(np.exp(answers.log_kept[answers.own]).sum())
-  return answers, state
-
-
-def _judge(tokenizer, answers, live, turn, evaluate, stats):
-  """Verdicts on the policy's own tokens of this turn, and nothing else."""
-  requests = []
+  stats.harness_calls += len(live)
+  stats.turns += len(live)
+  stats.truncated_turns += int((~answers.stopped).sum())
+  evaluations = []
   for place, row in enumerate(live):
-    own = answers.tokens[place, : answers.lengths[place]]
-    text = tokenizer.decode(own.tolist())
-    if not answers.stopped[place]:
-      stats.truncated_turns += 1
-    requests.append(Request(f"{row.index}/{turn}", row.problem.name, text))
-  started = time.perf_counter()
-  evaluations = evaluate(requests)
-  stats.harness_seconds += time.perf_counter() - started
-  stats.harness_calls += len(requests)
-  stats.turns += len(requests)
-  for place, row in enumerate(live):
+    request, evaluation = judged.verdicts[row.index]
     was_stopped = bool(answers.stopped[place])
+    evaluations.append(evaluation)
     row.turns.append(
       Turn(
-        completion=requests[place].text,
+        completion=request.text,
         num_tokens=int(answers.lengths[place]),
         stop_reason=StopReason.STOP if was_stopped else StopReason.LENGTH,
-        evaluation=evaluations[place],
+        evaluation=evaluation,
         # An answer that was cut failed, whatever its first lines do.
-        correct=evaluations[place].passed and was_stopped,
+        correct=evaluation.passed and was_stopped,
         feedback=None,
       )
     )
-  return evaluations
+  return answers, evaluations, state
 
 
 def _check_harness(evaluations):

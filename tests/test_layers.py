@@ -53,7 +53,12 @@ LAYERS = (
     "leap_jax.sharding",
     "leap_jax.update",
   ),
-  ("leap_jax.checkpoint", "leap_jax.policy_eval", "leap_jax.rollout"),
+  (
+    "leap_jax.checkpoint",
+    "leap_jax.judging",
+    "leap_jax.policy_eval",
+    "leap_jax.rollout",
+  ),
   ("experiments",),
 )
 # What leap_jax may see of the harness. The judges stay out of its process.

@@ -6,12 +6,14 @@ sampler   decoding: milliseconds a step, share of the bandwidth roofline,
           useful slots (experiments/bench/sampler.py)
 update    one update: tokens a second, share of the peak in operations
           (experiments/bench/update.py)
+step      whole LEAP iterations of config.policy.source: where the time goes,
+          idle time of accelerator and harness (experiments/bench/step.py)
 peers     the same decoding by other libraries (experiments/bench/peers.py)
 table     the README's table of all of them (experiments/bench/table.py)
 
-Weights are random, of config.policy.size. The batch is all rows of a rollout
-(num_problems * group_size), the lengths are max_prompt_tokens and
-max_new_tokens. Settings and their meaning: experiments/configs/base.py.
+But for `step`, weights are random, of config.policy.size. The batch is all rows
+of a rollout (num_problems * group_size). Settings and their meaning:
+experiments/configs/base.py.
 """
 
 import json
@@ -38,13 +40,24 @@ def _update(config, values):
   return update.measure(config, values.repeats)
 
 
+def _step(config, values):
+  from experiments.bench import step
+
+  return step.measure(config, values.repeats)
+
+
 def _peers(config, values):
   from experiments.bench import peers
 
   return peers.measure(config, values.repeats, values.peers)
 
 
-KINDS = {"sampler": _sampler, "update": _update, "peers": _peers}
+KINDS = {
+  "sampler": _sampler,
+  "update": _update,
+  "step": _step,
+  "peers": _peers,
+}
 
 
 def _define(values: flags.FlagValues) -> None:
@@ -79,6 +92,17 @@ def _run(kind, config, values, name) -> None:
   print(path, file=sys.stderr)
 
 
+def _is_known(error: Exception) -> bool:
+  """Whether an error says all there is to say in one line."""
+  from kernels_eval.client import HarnessError
+  from leap_jax import fitting, sharding
+  from leap_jax.policy_error import PolicyError
+
+  return isinstance(
+    error, HarnessError | PolicyError | fitting.DoesNotFit | sharding.MeshError
+  )
+
+
 def main(argv: list[str]) -> int:
   """Measures from the command line; returns the exit status."""
   if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
@@ -102,6 +126,11 @@ def main(argv: list[str]) -> int:
   except (UsageError, OSError) as error:
     print(f"experiments.bench: {error}", file=sys.stderr)
     return EXIT_USAGE
+  except Exception as error:
+    if not _is_known(error):
+      raise
+    print(f"experiments.bench: {error}", file=sys.stderr)
+    return EXIT_FAILED
   return EXIT_OK
 
 

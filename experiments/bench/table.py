@@ -1,6 +1,6 @@
 """The README's table of speeds, from the JSON files of `record`.
 
-    python -m experiments.bench table [--write=README.md]
+python -m experiments.bench table [--write=README.md]
 """
 
 import argparse
@@ -31,7 +31,11 @@ def load(folder: pathlib.Path) -> list[dict[str, Any]]:
       found.append(record)
     except (OSError, ValueError, KeyError, TypeError) as error:
       raise tables.TableError(f"cannot use {path}: {error!r}") from None
-  order = lambda r: (_KINDS.index(r["kind"]), r.get("num_params", 0), r["batch"])
+  order = lambda r: (
+    _KINDS.index(r["kind"]),
+    r.get("num_params", 0),
+    r["batch"],
+  )
   return sorted(found, key=order)
 
 

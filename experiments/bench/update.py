@@ -16,8 +16,8 @@ import jax
 import numpy as np
 import tqdm
 
-from experiments import compute, programs, state
-from experiments.bench import flops, record
+from experiments import compute, programs
+from experiments.bench import bare_run, flops, record
 from experiments.bench.sampler import model_of
 from leap_jax import batching, compilations, fitting, sharding, update
 from leap_jax.models import attention, transformer
@@ -55,28 +55,6 @@ def turn_rows(
     weights = own.astype(np.float32) / (num_rows * 3 * _ANSWER)
     rows.append(batching.Row(tokens, own, weights, advantage, logprobs))
   return rows
-
-
-def bench_run(config, model, mesh, training, say) -> state.Run:
-  """What `compute` needs of a run; nothing is sampled, judged or saved."""
-  return state.Run(
-    config=config,
-    workdir=None,
-    pool=None,
-    writer=None,
-    checkpoints=None,
-    compiled=compilations.Compilations(),
-    mesh=mesh,
-    model=model,
-    tokenizer=None,
-    shape=state.rollout_shape(config),
-    train=[],
-    heldout=[],
-    num_skipped=0,
-    say=say,
-    trained=training.trained,
-    frozen=training.frozen,
-  )
 
 
 def _packed(config, mesh, num_ids):
@@ -136,7 +114,7 @@ def prepare(config, say: Callable[[str], None]) -> tuple[Prepared, TrainState]:
   rows, buckets, computed = _packed(config, mesh, model.num_ids)
   started = time.perf_counter()
   step = compute.compile_update(
-    bench_run(config, model, mesh, training, say),
+    bare_run.make(config, model, mesh, training, say),
     train_state,
     tx,
     update.make_policy_loss(

@@ -1,6 +1,7 @@
 """Memory is checked by arithmetic, and the setting that would fit is named."""
 
 import dataclasses
+import importlib
 
 import jax
 import pytest
@@ -57,6 +58,28 @@ def test_memory_falls_from_policy_to_policy():
   assert peaks == sorted(peaks, reverse=True)
 
 
+# GiB of the compiled update on an H200 (jax 0.11.2), bench_update_*.py.
+@pytest.mark.parametrize(
+  "name, remat, measured",
+  [
+    ("135m", "none", 76.1),
+    ("135m", "dots", 26.0),
+    ("0_5b", "none", 81.9),
+    ("0_5b", "dots", 35.8),
+    ("0_5b", "block", 17.2),
+    ("0_6b", "dots", 42.3),
+  ],
+)
+def test_the_estimate_is_what_an_h200_has_used(name, remat, measured):
+  module = importlib.import_module(f"experiments.configs.bench_update_{name}")
+  config = module.get_config()
+  config.policy.remat = remat
+  model = sizes.model_config(config.policy.size)
+  needs = memory.needs(model, memory_check.plan_of(config, 1))
+  total = sum(needs.held.values()) + sum(needs.update.values())
+  assert measured * 0.99 < total / GIB < measured * 1.06
+
+
 def test_what_fits_is_one_line():
   config = quickstart.get_config()
   model = sizes.model_config("tiny", 640)
@@ -67,7 +90,7 @@ def test_what_fits_is_one_line():
 @pytest.mark.parametrize(
   "present_gib, words",
   [
-    (20, "config.learner.micro_tokens="),
+    (20, "config.policy.remat=block would fit"),
     (9, "together would fit"),
     (0.1, "take a smaller one"),
   ],

@@ -124,13 +124,16 @@ def test_the_order_is_sample_judge_tell_sample(play):
   assert script.order == [
     "prompts",
     "answer 0 8",
-    "evaluate 8",
+    "evaluate 4",  # those of the first call
+    "evaluate 4",
     "tell 1 3",  # three rows go on
     "answer 1 3",
-    "evaluate 3",
+    "evaluate 1",
+    "evaluate 2",
     "tell 2 3",
     "answer 2 3",
-    "evaluate 3",
+    "evaluate 1",
+    "evaluate 2",
   ]
 
 
@@ -356,7 +359,8 @@ def test_a_prompt_that_does_not_fit_is_refused_before_sampling(
 
 def test_later_turns_stop_when_nobody_is_left(play):
   _, script, _ = play(ANSWERS, [[OK] * 3] * 8)
-  assert script.order == ["prompts", "answer 0 8", "evaluate 8"]
+  evaluated = ["evaluate 4", "evaluate 4"]
+  assert script.order == ["prompts", "answer 0 8", *evaluated]
 
 
 def test_useful_slots_are_counted(play):

@@ -1,0 +1,93 @@
+"""Sampling and judging side by side, within one turn.
+
+Answers are judged as they end, by another thread, while the rows that have not
+ended are still sampled. The policy is the same for all of them: nothing is
+stale, and which answer ended when changes no result. Verdicts are all there
+before the turn is over, since the gate looks at all of them.
+"""
+
+import concurrent.futures
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kernels_eval.schema import Evaluation, ProblemCard, Request
+from leap_jax.sampler import Call
+
+Evaluate = Callable[[Sequence[Request]], list[Evaluation]]
+
+
+class Judged(NamedTuple):
+  """One turn of some rows."""
+
+  calls: list[Call]
+  verdicts: dict[int, tuple[Request, Evaluation]]  # by row
+  sample_seconds: float
+  wait_seconds: float  # for verdicts, with nothing left to sample
+  judge_seconds: float  # in which the harness had candidates
+
+
+def _requests(call, problems, turn, decode):
+  """What the policy has sampled in this turn, and nothing else."""
+  requests = []
+  for place, row in enumerate(call.rows.tolist()):
+    own = call.completions.tokens[place, : call.completions.lengths[place]]
+    text = decode(own.tolist())
+    requests.append(Request(f"{row}/{turn}", problems[row].name, text))
+  return requests
+
+
+def judge_as_they_end(
+  calls: Iterable[Call],
+  problems: Mapping[int, ProblemCard],
+  turn: int,
+  decode: Callable[[list[int]], str],
+  evaluate: Evaluate,
+) -> Judged:
+  """Samples all rows and has them judged.
+
+  Args:
+    calls: of Sampler.answer; each is run when it is asked for.
+    problems: of each row that the calls will end.
+    turn: from 0.
+    decode: ids to text.
+    evaluate: the harness; called by one thread at a time.
+
+  Raises:
+    Exception: whatever `evaluate` raises.
+  """
+  seen, beside, judged, num_ended = [], [], [], 0
+  sample_seconds = wait_seconds = judge_seconds = 0.0
+
+  def judge(rows, requests):
+    nonlocal judge_seconds
+    started = time.perf_counter()
+    evaluations = evaluate(requests)
+    judge_seconds += time.perf_counter() - started
+    return zip(rows, requests, evaluations, strict=True)
+
+  with concurrent.futures.ThreadPoolExecutor(1) as other_thread:
+    started = time.perf_counter()
+    for call in calls:
+      seen.append(call)
+      rows = call.rows.tolist()
+      requests = _requests(call, problems, turn, decode)
+      num_ended += len(rows)
+      if rows and num_ended < len(problems):
+        beside.append(other_thread.submit(judge, rows, requests))
+      elif rows:
+        # The last ones: this thread has nothing else to do.
+        sample_seconds += time.perf_counter() - started
+        started = time.perf_counter()
+        for future in beside:
+          judged += future.result()
+        judged += judge(rows, requests)
+        wait_seconds += time.perf_counter() - started
+        started = time.perf_counter()
+  return Judged(
+    seen,
+    {row: (request, evaluation) for row, request, evaluation in judged},
+    sample_seconds,
+    wait_seconds,
+    judge_seconds,
+  )
