@@ -2,9 +2,9 @@
 
 Each peer is a program of its own (`peer_*.py`) that gets the work as JSON on
 its standard input and prints seconds for each repetition; ours comes last, when
-the accelerator's memory is free again. All have random weights of the same sizes in
-bfloat16, the same batch, prompts of the same length, and sample at temperature
-1 with nothing cut off.
+the accelerator's memory is free again. All have
+random weights of the same sizes and dtype, the same batch, prompts of the same
+length, and sample at temperature 1 with nothing cut off.
 
 Peers step until their longest row ends. With lengths that vary, their useful
 tokens come in the seconds of a batch of full length.
