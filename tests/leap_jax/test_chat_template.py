@@ -210,6 +210,14 @@ def test_a_template_that_does_not_suit_is_refused(template, text):
     make(template)
 
 
+def test_a_template_finds_what_transformers_would_tell_it():
+  quiet = make(
+    "{% if tools is not none or documents is not none %}"
+    "{{ raise_exception('there are tools') }}{% endif %}" + PLAIN
+  )
+  assert quiet.chat.opening_text == make(PLAIN).chat.opening_text
+
+
 def test_a_system_prompt_that_the_template_refuses_is_named():
   with pytest.raises(PolicyError, match="System role not supported"):
     make(GEMMA, system_prompt="Be terse.")
