@@ -123,6 +123,7 @@ def test_a_system_prompt_stands_before_the_first_message_only():
   )
 
 
+@pytest.mark.covers("P06")
 def test_a_block_of_thought_stays_in_the_context():
   inner = hf_folders.vocabulary(special=SPECIAL)
   derived = {
