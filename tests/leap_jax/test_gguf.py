@@ -168,7 +168,7 @@ def test_rows_of_queries_and_keys_are_put_back(tmp_path):
   # One head of size 4: rows 0, 1, 2, 3 are stored as 0, 2, 1, 3.
   assert to_pairs(np.arange(4), 1).tolist() == [0, 2, 1, 3]
   tokens = jnp.asarray([[5, 9, 30, 2, 77, 5, 5, 11]])
-  for family in FAMILIES:  # llama alone stores them so
+  for family in ("llama", "qwen3"):  # llama alone stores them so
     path, config, params = make(tmp_path, family)
     hf_export.export(
       tmp_path / family,
@@ -180,10 +180,10 @@ def test_rows_of_queries_and_keys_are_put_back(tmp_path):
     _, of_gguf, _ = policy_io.load(path)
     same, of_safetensors, _ = policy_io.load(tmp_path / family)
     assert same == config
-    hidden = [
-      transformer.forward(config, tree, tokens)
-      for tree in (of_gguf, of_safetensors)
-    ]
+    forward = jax.jit(
+      lambda tree, config=config: transformer.forward(config, tree, tokens)
+    )
+    hidden = [forward(tree) for tree in (of_gguf, of_safetensors)]
     np.testing.assert_allclose(*hidden, atol=1e-5)
 
 

@@ -103,7 +103,7 @@ def test_a_tied_head_needs_no_tensor_of_its_own(tmp_path, max_shard_bytes):
   loss = lambda p: transformer.logits_of(
     config, p, transformer.forward(config, p, jnp.asarray([[7]]))
   )[0, 0, 9]
-  gradient = jax.grad(loss)(params)
+  gradient = jax.jit(jax.grad(loss))(params)
   assert set(gradient) == {"embedding", "blocks", "final_norm"}
   moved = np.flatnonzero(np.abs(gradient["embedding"]["embedding"]).max(-1))
   assert moved.tolist() == [7, 9]
