@@ -117,6 +117,11 @@ def open_policy(
     PolicyError: nothing of these, or it cannot be used.
   """
   if path.is_dir() and not (path / "config.json").is_file():
+    if overrides != AS_PUBLISHED:
+      raise PolicyError(
+        f"{path} holds the chat format that it was trained with; unset "
+        "config.policy.system_prompt, chat_template and thinking"
+      )
     return _open_own(path)
   # Needed for published weights alone, as is jinja2, which it loads.
   from leap_jax.pretrained import published
