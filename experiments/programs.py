@@ -9,6 +9,8 @@ from experiments.state import Run
 from leap_jax import (
   batching,
   buffer,
+  corrections,
+  losses,
   methods,
   optimizer,
   sampler,
@@ -44,12 +46,46 @@ def make_optimizer(config):
   )
 
 
+def make_method(method) -> methods.Method:
+  """From the section `method` of a config."""
+  return methods.make_method(
+    method.name,
+    gate=method.gate,
+    reward=method.reward,
+    credit=method.credit,
+    f_lo=method.f_lo,
+    f_hi=method.f_hi,
+    gamma=method.gamma,
+  )
+
+
+def make_policy_loss(config) -> update.LossFn:
+  """The loss of an iteration, with the correction if there is one."""
+  temperature = config.rollout.temperature
+  loss_fn = update.make_policy_loss(
+    temperature=temperature,
+    clip_low=config.learner.clip_low,
+    clip_high=config.learner.clip_high,
+    kl_coef=config.learner.kl_coef,
+  )
+  if config.method.correction == "none":
+    return loss_fn
+  correction = corrections.CORRECTIONS[config.method.correction](
+    config.method.mirror_pop_delta
+  )
+  return corrections.corrected(
+    loss_fn,
+    correction,
+    lambda logits, micro: losses.token_logprobs(
+      logits, micro.tokens, temperature=temperature
+    ),
+  )
+
+
 def compile_programs(run: Run, state: TrainState) -> Programs:
   """Compiles everything, the largest first; shows what it is doing."""
   config = run.config
-  method = methods.METHODS[config.method.name](
-    f_lo=config.method.f_lo, f_hi=config.method.f_hi, gamma=config.method.gamma
-  )
+  method = make_method(config.method)
   specs = batching.bucket_specs(
     config.learner.bucket_tokens,
     config.learner.micro_tokens,
@@ -67,12 +103,7 @@ def compile_programs(run: Run, state: TrainState) -> Programs:
       update.make_update(
         run.model,
         make_optimizer(config),
-        update.make_policy_loss(
-          temperature=config.rollout.temperature,
-          clip_low=config.learner.clip_low,
-          clip_high=config.learner.clip_high,
-          kl_coef=config.learner.kl_coef,
-        ),
+        make_policy_loss(config),
       ),
       state,
       tuple(sharding.shard_rows(run.mesh, b) for b in empty),

@@ -177,6 +177,7 @@ def _train(config, settings, run_folder, pool) -> int:
       heldout=heldout_cards,
       num_skipped=skipped + skipped_too,
       say=_say,
+      problems=progress.problems,
     )
     count = transformer.num_params(params)
     _say(

@@ -203,6 +203,13 @@ _CHECKS = {
   "rollout.max_refill_rounds": _at_least(0),
   "rollout.min_spread_groups": _at_least(0),
   "method.name": _choice(choices.METHODS),
+  "method.gate": _choice(("own", *choices.GATES)),
+  "method.reward": _choice(("own", *choices.REWARDS)),
+  "method.credit": _choice(("own", *choices.CREDITS)),
+  "method.fail_rate_decay": _below_one,
+  "method.correction": _choice(choices.CORRECTIONS),
+  "method.mirror_pop_delta": _above(0.0),
+  "method.sampling": _choice(choices.SAMPLINGS),
   "method.f_lo": _between(0.0, 1.0),
   "method.f_hi": _between(0.0, 1.0),
   "method.gamma": _between(0.0, 1.0),
@@ -263,6 +270,15 @@ def validate(config: config_dict.ConfigDict) -> None:
     (
       config.method.f_lo <= config.method.f_hi,
       "config.method.f_lo is above f_hi: the gate would never open",
+    ),
+    (
+      config.method.name not in choices.TURN_LEVEL_METHODS
+      or (config.method.reward, config.method.credit) == ("own", "own"),
+      f"config.method.name={config.method.name} pays turns by what they return "
+      "and takes no other config.method.reward or credit; methods that do: "
+      + ", ".join(
+        m for m in choices.METHODS if m not in choices.TURN_LEVEL_METHODS
+      ),
     ),
     (
       rollout.max_context_tokens

@@ -11,7 +11,7 @@ import tqdm
 
 from kernels_eval import client
 from kernels_eval.schema import ProblemCard
-from leap_jax import checkpoint, compilations, metrics
+from leap_jax import checkpoint, compilations, history, metrics
 from leap_jax.models import transformer
 from leap_jax.tokenizer import Tokenizer
 from leap_jax.types import Rollouts, RolloutShape, TrainState
@@ -45,12 +45,14 @@ class Progress:
   groups: int = 0
   turns: int = 0
   faults: int = 0
+  problems: history.History = dataclasses.field(default_factory=history.History)
 
   @classmethod
   def from_record(cls, record: dict[str, Any]) -> "Progress":
     """From what `dataclasses.asdict` made of it."""
     costs = {name: Cost(**record[name]) for name in ("training", "evaluation")}
-    return cls(**(record | costs))
+    problems = history.History.from_record(record["problems"])
+    return cls(**(record | costs | {"problems": problems}))
 
   def spend(self, stage: str, seconds: float) -> None:
     """Adds time to a stage."""
@@ -75,6 +77,7 @@ class Run:
   heldout: list[ProblemCard]
   num_skipped: int  # problems whose prompt does not fit
   say: Callable[[str], None]
+  problems: history.History  # that of the run's Progress
 
   def bar(self, total: int, text: str, done: int = 0) -> tqdm.tqdm:
     """A progress bar."""

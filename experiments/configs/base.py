@@ -68,9 +68,20 @@ def get_config() -> config_dict.ConfigDict:
 
   c.method = config_dict.ConfigDict()
   c.method.name = "leap"  # a key of methods.METHODS
+  # Parts of it: "own", or another one in its place (leap_jax/methods.py).
+  c.method.gate = "own"  # a key of methods.GATES
+  c.method.reward = "own"  # a key of methods.REWARDS
+  c.method.credit = "own"  # a key of methods.CREDITS
   c.method.f_lo = 0.5  # DCP: least fraction of first-turn failures ...
   c.method.f_hi = 0.875  # ... and most, of a group that gets more turns
   c.method.gamma = 0.4  # discount of a repair's reward to earlier turns
+  c.method.fail_rate_decay = 0.5  # weight of the past, gate "smoothed"
+  # For a sampler that is not the trainer: a key of corrections.CORRECTIONS.
+  c.method.correction = "none"
+  c.method.mirror_pop_delta = 0.05  # mean |log ratio| of a turn, in nats
+  # Order of training problems: "uniform", or "predictive" (problems whose
+  # samples lately all came to the same are drawn less).
+  c.method.sampling = "uniform"
 
   c.learner = config_dict.ConfigDict()
   c.learner.learning_rate = 1e-6
