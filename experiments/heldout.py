@@ -53,6 +53,18 @@ def evaluate(
   progress.evaluation.sampled_tokens += cost["sampled_tokens"]
   progress.evaluation.harness_calls += cost["harness_calls"]
   progress.evaluation.kernels_judged += run.pool.num_evaluated - judged
+  progress.evaluations.append(
+    {
+      "label": label,
+      "iteration": progress.iterations,
+      # What training has used up to here.
+      "seconds": progress.training_seconds,
+      "tokens": progress.training.sampled_tokens,
+      "harness_calls": progress.training.harness_calls,
+      "problems": policy_eval.by_problem(trajectories, run.shape.num_turns),
+    }
+  )
+  workdir.write_lines(run.workdir / "heldout.jsonl", progress.evaluations)
   return outcome.as_dict() | cost
 
 

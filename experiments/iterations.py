@@ -138,6 +138,8 @@ def _count(progress: Progress, gathered: Gathered, values: dict) -> None:
   progress.training.sampled_tokens += stats.sampled_tokens
   progress.training.harness_calls += stats.harness_calls
   progress.training.kernels_judged += int(values["kernels/judged"])
+  compiling = float(values["compile/seconds"])
+  progress.training_seconds += float(values["seconds/total"]) - compiling
   for once in gathered.rounds:
     progress.active_groups += int(once.active.sum())
     progress.groups += len(once.active)

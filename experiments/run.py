@@ -87,6 +87,7 @@ def _policy(config, run_folder, train_names, pool):
 def _train(config, settings, run_folder, pool) -> int:
   """Everything behind the start-up checks."""
   import contextlib
+  import dataclasses
 
   import jax
   import numpy as np
@@ -224,6 +225,13 @@ def _train(config, settings, run_folder, pool) -> int:
     )
     result = report.results(settings, progress, after, count)
     drawn = picture.draw(run_folder, result)
+    workdir.write_lines(
+      run_folder / "problems.jsonl",
+      (
+        {"name": name} | dataclasses.asdict(seen)
+        for name, seen in progress.problems.seen.items()
+      ),
+    )
     # Last: whoever finds it finds a run that has left everything behind.
     workdir.write_json(run_folder / "results.json", result)
     print("\n" + report.table(result))

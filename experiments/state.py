@@ -41,10 +41,13 @@ class Progress:
   training: Cost = dataclasses.field(default_factory=Cost)
   evaluation: Cost = dataclasses.field(default_factory=Cost)
   # Of training:
+  training_seconds: float = 0.0  # without compilation
   active_groups: int = 0
   groups: int = 0
   turns: int = 0
   faults: int = 0
+  # Held-out evaluations so far: the lines of heldout.jsonl.
+  evaluations: list[dict[str, Any]] = dataclasses.field(default_factory=list)
   problems: history.History = dataclasses.field(default_factory=history.History)
 
   @classmethod
