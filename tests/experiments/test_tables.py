@@ -7,6 +7,7 @@ import pytest
 
 from experiments import settings, tables
 
+BEGIN, END = tables.markers("quickstart")
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -122,6 +123,18 @@ def test_a_run_in_another_ones_folder_is_refused(folder, name, seed, words):
     tables.load(folder)
 
 
+@pytest.mark.parametrize("key", ["commit", "hardware"])
+def test_commits_and_hardware_are_not_mixed_silently(folder, capsys, key):
+  other = result(0.5, 2)
+  other["run"][key] = "another"
+  put(folder, "leap", 2, other)
+  assert tables.main([f"--runs={folder}"]) == 2
+  line = capsys.readouterr().err
+  assert f"{key} " in line and "seed2 of another" in line
+  assert tables.main([f"--runs={folder}", "--allow_mixed"]) == 0
+  assert "another" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("section", ["before", "after", "run", "config"])
 def test_a_file_of_another_version_is_named(folder, section):
   old = result(0.5, 1)
@@ -140,9 +153,9 @@ def test_a_damaged_file_is_named(folder):
 
 def test_writing_replaces_what_stands_between_the_markers(tmp_path):
   path = tmp_path / "README.md"
-  path.write_text(f"a\n{tables.BEGIN}\nold\n{tables.END}\nb\n")
+  path.write_text(f"a\n{BEGIN}\nold\n{END}\nb\n")
   assert tables.write(path, "new")
-  assert path.read_text() == f"a\n{tables.BEGIN}\nnew\n{tables.END}\nb\n"
+  assert path.read_text() == f"a\n{BEGIN}\nnew\n{END}\nb\n"
   assert not tables.write(path, "new")
   path.write_text("nothing")
   with pytest.raises(tables.TableError, match="no line"):
@@ -151,5 +164,5 @@ def test_writing_replaces_what_stands_between_the_markers(tmp_path):
 
 def test_the_readmes_table_is_the_generated_one():
   text = (ROOT / "README.md").read_text()
-  table = text.split(tables.BEGIN)[1].split(tables.END)[0].strip()
+  table = text.split(BEGIN)[1].split(END)[0].strip()
   assert table == tables.markdown(tables.load(tables.RESULTS))
