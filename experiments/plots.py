@@ -82,8 +82,9 @@ def _legend_below(figure, axis):
 
 def _accuracy(pyplot, labels, runs, draws):
   """Held-out Acc@1 and Acc@3 over seconds, tokens and harness calls."""
-  figure, axes = _figure(pyplot, 2, len(_AXES), 12, 7)
-  for line, turn in zip(axes, (1, 3), strict=True):
+  turns = [t for t in (1, 3) if t <= _num_turns(runs)]
+  figure, axes = _figure(pyplot, len(turns), len(_AXES), 12, 3.5 * len(turns))
+  for line, turn in zip(axes, turns, strict=True):
     for axis, (cost, text) in zip(line, _AXES.items(), strict=True):
       for number, (name, label) in enumerate(labels.items()):
         curve = time_to_accuracy.curve(runs[name], turn, cost, draws)
@@ -106,6 +107,12 @@ def _accuracy(pyplot, labels, runs, draws):
   )
   _legend_below(figure, axes[0, 0])
   return figure
+
+
+def _num_turns(runs) -> int:
+  """T of the held-out evaluations."""
+  record = next(records[0] for records in runs.values() if records)
+  return len(next(iter(record.evaluations[0]["problems"].values()))) - 2
 
 
 def _step_time(pyplot, labels, runs, draws):

@@ -130,7 +130,7 @@ def test_commits_and_hardware_are_not_mixed_silently(folder, capsys, key):
   put(folder, "leap", 2, other)
   assert tables.main([f"--runs={folder}"]) == 2
   line = capsys.readouterr().err
-  assert f"{key} " in line and "seed2 of another" in line
+  assert f"{key} " in line and "results.json of another" in line
   assert tables.main([f"--runs={folder}", "--allow_mixed"]) == 0
   assert "another" in capsys.readouterr().out
 
