@@ -7,6 +7,7 @@ python -m kernels_eval bench [--language=numba] [--json]
 python -m kernels_eval timing [--json]
 python -m kernels_eval soak [--count=N] [--seed=S] [--json] [--out=FILE]
 python -m kernels_eval audit [--corpus=DIR] [--json]
+python -m kernels_eval agreement [--count=N] [--seed=S] [--json]
 """
 
 import argparse
@@ -22,6 +23,7 @@ import msgspec
 import tqdm
 
 from kernels_eval import (
+  agreement,
   audit,
   bench,
   candidate,
@@ -39,7 +41,16 @@ from kernels_eval.soak import run as soak
 
 OK, NOT_PASSED, BAD_REQUEST = 0, 1, 2
 INTERRUPTED = 128 + signal.SIGINT
-_COMMANDS = ("list", "show", "check", "bench", "timing", "soak", "audit")
+_COMMANDS = (
+  "list",
+  "show",
+  "check",
+  "bench",
+  "timing",
+  "soak",
+  "audit",
+  "agreement",
+)
 
 
 class BadRequest(Exception):
@@ -239,6 +250,29 @@ def _audit(arguments):
   return NOT_PASSED if result.escaped else OK
 
 
+def _agreement(arguments):
+  if arguments.count < 0:
+    raise BadRequest(f"--count={arguments.count}; at least 0")
+  try:
+    cases = [
+      *agreement.canonical_cases(),
+      *agreement.mutated_cases(arguments.count, arguments.seed),
+      *agreement.corpus_cases(corpus.load(corpus.default_folder())),
+    ]
+    total = 2 * len(cases)
+    with tqdm.tqdm(total=total, unit="verdict", file=sys.stderr) as bar:
+      result = agreement.run(cases, on_result=bar.update)
+  except corpus.CorpusError as error:
+    raise BadRequest(str(error)) from None
+  except client.HarnessError as error:
+    raise BadRequest(f"infrastructure_error: {error}") from None
+  if arguments.json:
+    print(agreement.encode(result).decode())
+  else:
+    print(agreement.render(result))
+  return NOT_PASSED if result.unexplained else OK
+
+
 class _Parser(argparse.ArgumentParser):
   """One line for an error."""
 
@@ -345,6 +379,15 @@ def _parser():
   _add_executor(auditing)
   auditing.add_argument("--json", action="store_true")
   auditing.set_defaults(run=_audit)
+  agreeing = commands.add_parser(
+    "agreement", help="do CPU and GPU say the same of a candidate? (GPU)"
+  )
+  agreeing.add_argument(
+    "--count", type=int, default=300, help="kernels with a random mistake"
+  )
+  agreeing.add_argument("--seed", type=int, default=0, help="of the mistakes")
+  agreeing.add_argument("--json", action="store_true")
+  agreeing.set_defaults(run=_agreement)
   return parser
 
 

@@ -119,6 +119,7 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
   shared_bytes: int  # that a block can opt in to
   num_processors: int
   bandwidth_bytes_per_s: float  # the memory's, from its clock and width
+  memory_bytes: int
 
 
 class StartFailed(msgspec.Struct, frozen=True, tag="start_failed"):

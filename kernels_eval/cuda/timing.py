@@ -20,7 +20,7 @@ from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import protocol
 from kernels_eval.cpu import run_cases as run_cases_lib
 from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cuda import connection, executor, image, jobs
+from kernels_eval.cuda import build, connection, executor, image, jobs
 from kernels_eval.problems import inputs, spec, timing_sizes
 from kernels_eval.schema import Status, Timing, describe_mismatch
 
@@ -58,7 +58,7 @@ class _Prepared:
   exact: dict[str, np.ndarray]
   single: dict[str, np.ndarray]
   bounds: dict[str, correctness.Bounds]  # of float32 outputs
-  baseline: executor.Artefact
+  baseline: build.Artefact
   baseline_plan: Candidate
 
 
@@ -79,7 +79,7 @@ class Timer:
 
   def time(
     self,
-    artefact: executor.Artefact,
+    artefact: build.Artefact,
     plan: Candidate,
     problem: spec.Problem,
     dims: dict[str, int] | None = None,

@@ -36,8 +36,16 @@ SHARES = {  # of all candidates; what hangs costs a second each
   "slow": 0.02,
   "hanging": 0.02,
 }
-# A GPU waits ten seconds for what hangs, and nobody else gets it meanwhile.
-CUDA_SHARES = SHARES | {"hanging": 0.001, "malicious": 0.03}
+# What hangs or crashes costs a GPU's launcher its context: a second or two of
+# the one resource that all judges share.
+CUDA_SHARES = SHARES | {
+  "crashing": 0.03,
+  "malicious": 0.04,
+  "memory": 0.02,
+  "flooding": 0.02,
+  "slow": 0.01,
+  "hanging": 0.003,
+}
 _VERDICTS = frozenset(Status) - {Status.INFRASTRUCTURE_ERROR}
 _PASSED = frozenset({Status.PASSED})
 
@@ -89,7 +97,11 @@ def slow(num_steps: int) -> str:
     + f"""
   if (n == 33 && threadIdx.x + blockIdx.x == 0) {{
     unsigned s = 1;
-    for (long long j = 0; j < {num_steps}LL; j++) s = s * 1664525u + 1u;
+    for (long long j = 0; j < {num_steps}LL; j++) {{
+      s ^= s << 13;  // steps that no compiler puts together
+      s ^= s >> 17;
+      s ^= s << 5;
+    }}
     if (s == 7u) printf("7");
   }}"""
     + text[opening:]

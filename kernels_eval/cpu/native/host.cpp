@@ -5,6 +5,7 @@
 // job it can end whatever that job has left behind.
 #include "host.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -106,6 +107,13 @@ uint64_t cpu_ms(pid_t child) {
   return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+// Before a compiler looks for the driver by that library's name.
+bool hide_driver() {
+  if (dlopen("libke_no_driver.so", RTLD_NOW | RTLD_LOCAL)) return true;
+  fprintf(stderr, "%s\n", dlerror());
+  return false;
+}
+
 [[noreturn]] void child_command(const Job& job, char** strings) {
   if (chdir(strings[0])) {
     dprintf(2, "cannot enter %s: %s\n", strings[0], strerror(errno));
@@ -175,6 +183,7 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
     syscall(SYS_close_range, first_unused, ~0u, 0u);
     if (job.kind == kCommand) child_command(job, strings);
     if (job.kind == kCompile) child_compile(job, strings);
+    if (job.kind == kAssemble) child_assemble(job, strings);
     child_run(job, strings);
   }
   setpgid(child, child);
@@ -283,17 +292,18 @@ int serve_all() {
 
 }  // namespace ke
 
-// Usage: ke_host SOCKET [--nvrtc=LIBRARY] [--first]
+// Usage: ke_host SOCKET [--nvrtc=LIBRARY] [--nvjitlink=LIBRARY] [--first]
 //
 // --first: become the first process of the PID namespace that the caller has
 // unshared (the caller itself stays outside of it).
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   ke::kSocket = atoi(argv[1]);
-  const char* nvrtc = nullptr;
+  const char *nvrtc = nullptr, *nvjitlink = nullptr;
   bool first = false;
   for (int i = 2; i < argc; i++) {
     if (strncmp(argv[i], "--nvrtc=", 8) == 0) nvrtc = argv[i] + 8;
+    if (strncmp(argv[i], "--nvjitlink=", 12) == 0) nvjitlink = argv[i] + 12;
     if (strcmp(argv[i], "--first") == 0) first = true;
   }
   if (first) {
@@ -309,6 +319,8 @@ int main(int argc, char** argv) {
     }
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if ((nvrtc || nvjitlink) && !ke::hide_driver()) return 1;
   if (nvrtc && !ke::load_nvrtc(nvrtc)) return 1;
+  if (nvjitlink && !ke::load_nvjitlink(nvjitlink)) return 1;
   return ke::serve_all();
 }
