@@ -125,6 +125,33 @@ _TURNS = Column(
   lambda runs, row, draws: intervals.turns_per_pass(_totals(runs, row, draws)),
   2,
 )
+
+
+def _with_random_feedback(rate):
+  """A rate of the control, over the runs that have one."""
+
+  def values(runs, row, draws):
+    controls = [
+      dataclasses.replace(record, evaluations=record.control)
+      for record in runs[row]
+      if record.control
+    ]
+    if not controls:
+      return np.full(len(draws.by_seed), np.nan)
+    return 100 * rate(intervals.heldout_totals(controls, -1, draws))
+
+  return values
+
+
+def _lost_without_feedback(runs, row, draws):
+  """Recovery with the true feedback minus recovery with a random one."""
+  both = {row: [record for record in runs[row] if record.control]}
+  if not both[row]:
+    return np.full(len(draws.by_seed), np.nan)
+  true = 100 * intervals.recovery(_totals(both, row, draws))
+  return true - _with_random_feedback(intervals.recovery)(both, row, draws)
+
+
 _ACTIVATION = Column(
   "activation",
   "groups debugged, %",
@@ -197,6 +224,21 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("grpo_single_turn", "single_turn"),
       )
     ),
+  ),
+  "feedback": (
+    *_ACC.values(),
+    Column(
+      "acc_at_3_random",
+      "Acc@3 with random feedback, %",
+      _with_random_feedback(lambda totals: intervals.accuracy(totals, 3)),
+    ),
+    _RECOVERY,
+    Column(
+      "recovery_random",
+      "recovery with random feedback, %",
+      _with_random_feedback(intervals.recovery),
+    ),
+    Column("recovery_due", "due to feedback", _lost_without_feedback),
   ),
   "dcp": (
     _ACC[1],

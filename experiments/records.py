@@ -21,6 +21,9 @@ _CHANGED = {key for row in TABLES["all"] for key in row.settings} - {
 }
 
 
+_CONTROL = "random feedback"  # heldout.RANDOM_FEEDBACK, without loading JAX
+
+
 class TableError(Exception):
   """The runs make no table; one line says which and why."""
 
@@ -34,6 +37,7 @@ class Record:
   result: dict[str, Any]  # results.json
   metrics: list[dict[str, float]]  # by iteration
   evaluations: list[dict[str, Any]]  # held out; the first is before training
+  control: list[dict[str, Any]]  # the last one with random feedback, or none
   problems: list[dict[str, Any]]  # training problems that were met
 
 
@@ -79,12 +83,14 @@ def _read(folder):
   try:
     result = json.loads((folder / "results.json").read_text("utf-8"))
     lines = lambda name: collected.read_lines(folder / f"{name}.jsonl.gz")
+    heldout = lines("heldout")
     record = Record(
       folder,
       result["run"]["seed"],
       result,
       [line for line in lines("metrics") if "rollout/acc_at_1" in line],
-      lines("heldout"),
+      [line for line in heldout if line["label"] != _CONTROL],
+      [line for line in heldout if line["label"] == _CONTROL],
       lines("problems"),
     )
     for key in ("commit", "hardware", "iterations"):

@@ -56,6 +56,7 @@ _RANK_STD = _row("reward_rank_std", "rank, divided by std", reward="rank_std")
 TABLES: dict[str, tuple[Row, ...]] = {
   "main": _MAIN,
   "cost": _MAIN,
+  "feedback": _MAIN,
   "dcp": (
     _GATE_OPEN,
     _row("gate_easy", "easy only: < 50 % fail", gate="easy"),

@@ -220,10 +220,15 @@ def _train(config, settings, run_folder, pool) -> int:
 
     # ------------------------------------------------------------ report
     after = heldout.evaluate(run, programs, train_state, progress, "after")
+    control = None
+    if config.eval.random_feedback:
+      control = heldout.evaluate_with_random_feedback(
+        run, programs, train_state, progress
+      )
     policy_io.save(
       run_folder / "policy", model, train_state.params, tokenizer, np.float32
     )
-    result = report.results(settings, progress, after, count)
+    result = report.results(settings, progress, after, control, count)
     drawn = picture.draw(run_folder, result)
     workdir.write_lines(
       run_folder / "problems.jsonl",

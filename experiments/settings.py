@@ -239,6 +239,7 @@ _CHECKS = {
   "warm_start.checkpoint_every": _at_least(1),
   "eval.every": _at_least(0),
   "eval.ks": _ascending,
+  "eval.random_feedback": _anything,
   "run.num_iterations": _at_least(0),
   "run.checkpoint_every": _at_least(1),
   "run.keep_checkpoints": _at_least(2),

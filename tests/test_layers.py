@@ -30,6 +30,7 @@ LAYERS = (
     "leap_jax.outcomes",
     "leap_jax.problems",
     "leap_jax.prompts",
+    "leap_jax.random_feedback",
     "leap_jax.rewards",
     "leap_jax.tokenizer",
     "kernels_eval",

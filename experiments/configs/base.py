@@ -119,6 +119,9 @@ def get_config() -> config_dict.ConfigDict:
   c.eval = config_dict.ConfigDict()
   c.eval.every = 0  # iterations between held-out evaluations; 0 = ends only
   c.eval.ks = (1, 4, 8)  # of pass@k
+  # At the end once more, with feedback on other problems: what of the repairs
+  # is due to the feedback?
+  c.eval.random_feedback = False
 
   c.run = config_dict.ConfigDict()
   c.run.num_iterations = 20

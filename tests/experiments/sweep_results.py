@@ -4,7 +4,7 @@ import gzip
 import json
 
 
-def put(folder, row, seed, evaluations, **changes):
+def put(folder, row, seed, evaluations, control=None, **changes):
   """Writes one run.
 
   Args:
@@ -12,6 +12,7 @@ def put(folder, row, seed, evaluations, **changes):
     row: of rows.TABLES.
     seed: of the run.
     evaluations: (seconds, {problem: [turn 1, turn 2, turn 3, not, turns]}).
+    control: the problems of an evaluation with random feedback.
     changes: of the run: commit, hardware, iterations; others of the config.
   """
   run = {
@@ -46,6 +47,9 @@ def put(folder, row, seed, evaluations, **changes):
     }
     for i, (seconds, problems) in enumerate(evaluations)
   ]
+  if control is not None:
+    heldout.append({**heldout[-1], "label": "random feedback"})
+    heldout[-1]["problems"] = control
   metrics = [
     {
       "step": i,

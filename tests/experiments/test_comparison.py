@@ -12,6 +12,7 @@ from experiments import (
   columns,
   comparison,
   headline,
+  heldout,
   intervals,
   paper,
   plots,
@@ -195,6 +196,26 @@ def test_every_table_is_made_with_and_without_runs(tmp_path, table):
   full = comparison.markdown(table, *load(tmp_path, table))
   assert "not run" not in full
   assert "with one seed it is of the problems alone" in full
+
+
+def test_the_control_is_no_point_of_the_curve(tmp_path):
+  true = {"p": [1, 2, 1, 0, 8], "q": [0, 0, 2, 2, 12]}
+  control = {"p": [1, 1, 0, 2, 9], "q": [0, 0, 0, 4, 12]}
+  evaluations = [(0, true), (10, true)]
+  put(tmp_path, BY_NAME["leap"], 0, evaluations, control)
+  put(tmp_path, BY_NAME["kevin"], 0, evaluations)
+  runs, draws = load(tmp_path, "feedback")
+  assert len(runs["leap"][0].evaluations) == 2
+  found = comparison.estimates("feedback", runs, draws)
+  of = lambda row, key: found[row][key].value
+  # Of seven first failures five were solved later, and one in the control.
+  assert of("leap", "recovery_rate") == pytest.approx(500 / 7)
+  assert of("leap", "recovery_random") == pytest.approx(100 / 7)
+  assert of("leap", "recovery_due") == pytest.approx(400 / 7)
+  assert of("leap", "acc_at_3_random") == 25
+  assert math.isnan(of("kevin", "recovery_due"))
+  label = heldout.RANDOM_FEEDBACK
+  assert records._CONTROL == label
 
 
 def test_every_reported_number_has_its_cell():

@@ -120,7 +120,11 @@ def test_evaluations_and_problems_are_on_disk(straight):
   result = json.loads((workdir / "results.json").read_text())
   records = lines(workdir)
   evaluations = read("heldout.jsonl")
-  assert [e["iteration"] for e in evaluations] == [0, 2, 4]
+  assert [e["iteration"] for e in evaluations] == [0, 2, 4, 4]
+  assert evaluations[3]["label"] == "random feedback"
+  control = result["random_feedback"]
+  # The first turn is the same: nobody has read anything yet.
+  assert control["acc_at_1"] == result["after"]["acc_at_1"]
   for evaluation, side in ((0, "before"), (2, "after")):
     # Turn 1, turn 2, not solved, turns used; by problem.
     counts = [

@@ -189,6 +189,7 @@ BAD = {
   "warm_start.checkpoint_every": ["0"],
   "eval.every": ["-1"],
   "eval.ks": ["()", "(4,1)"],
+  "eval.random_feedback": ["maybe"],
   "run.num_iterations": ["-1"],
   "run.checkpoint_every": ["0"],
   "run.keep_checkpoints": ["1"],

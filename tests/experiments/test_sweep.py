@@ -33,7 +33,7 @@ def main(tmp_path, *arguments):
 @pytest.mark.parametrize(
   "arguments,words",
   [
-    (["--table=man"], ["no table man", "main, cost, dcp", "mean main?"]),
+    (["--table=man"], ["no table man", "main, cost, feedback", "mean main?"]),
     ([], ["no table: add --table=, one of main, cost"]),
     (
       ["--table=dcp", "--rows=leap,gate_esay"],
