@@ -80,6 +80,14 @@ def _in_paper(table: str, column: Column) -> bool:
   )
 
 
+def _length(every) -> str:
+  limit = every[0].result["config"].get("run.max_training_s")
+  if limit is not None:
+    return f"{limit:g} s of training"
+  iterations = sorted({r.result["run"]["iterations"] for r in every})
+  return f"{' or '.join(str(n) for n in iterations)} iterations"
+
+
 def _footnote(table: str, runs: Runs, draws: Draws) -> Sequence[str]:
   every = [record for records in runs.values() for record in records]
   origin = origins(every)
@@ -95,7 +103,7 @@ def _footnote(table: str, runs: Runs, draws: Draws) -> Sequence[str]:
     f"{after['num_samples'] + after['num_faults']} samples a run, seeds "
     f"{', '.join(str(s) for s in draws.seeds)}"
     + (f" ({'; '.join(uneven)})" if uneven else "")
-    + f"; {every[0].result['run']['iterations']} iterations. Mean [95 % "
+    + f"; {_length(every)}. Mean [95 % "
     f"interval], paired bootstrap over problems and seeds, "
     f"{len(draws.by_seed) - 1} draws"
     + (

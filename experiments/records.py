@@ -42,7 +42,7 @@ class Record:
 
 
 LENGTH = frozenset({"run.num_iterations", "iterations"})
-"""What runs to the same budget of time may differ in, besides."""
+"""What rows of unequal length may differ in, besides."""
 
 
 def load(
@@ -132,6 +132,8 @@ def _check_alike(rows, found, may_differ):
     for record in found[row.name]:
       config = record.result["config"]
       sizes = {"iterations": record.result["run"]["iterations"]}
+      if config.get("run.max_training_s") is not None:
+        sizes = {}  # the same time, as many iterations as fit
       for key, value in (config | sizes).items():
         if key in may_differ or key in row.settings:
           continue

@@ -35,6 +35,7 @@ def results(
 ) -> dict[str, Any]:
   """The record of a finished run.
 
+  `run.training_seconds` is what curves and limits count: without compilation.
   `run.training` and `run.evaluation` hold what each of the two has used;
   `tokens`, `harness_calls` and `kernels_judged` of `run` are their sums;
   `turns`, `activation` and `faults` are of training.
@@ -58,6 +59,7 @@ def results(
       "method": settings["method.name"],
       "seed": settings["seed"],
       "iterations": progress.iterations,
+      "training_seconds": progress.training_seconds,
       "warm_start_steps": progress.warm_steps,
       "num_params": num_params,
       "seconds": seconds,

@@ -246,13 +246,19 @@ def _train(config, settings, run_folder, pool) -> int:
 
 def _finished(config, run_folder) -> bool:
   """Prints the table of a run that has done its iterations already."""
-  from experiments import report, workdir
+  from experiments import budget, report, workdir
 
   result = workdir.outcome(run_folder)
   if result is None:
     return False
   done, wanted = result["run"]["iterations"], config.run.num_iterations
-  if done < wanted:
+  seconds = result["run"].get("training_seconds", 0.0)
+  if not budget.is_spent(
+    done,
+    seconds,
+    num_iterations=wanted,
+    max_training_s=config.run.max_training_s,
+  ):
     _say(f"{run_folder} has {done} iterations; going on to {wanted}")
     return False
   print(report.table(result))

@@ -241,6 +241,7 @@ _CHECKS = {
   "eval.ks": _ascending,
   "eval.random_feedback": _anything,
   "run.num_iterations": _at_least(0),
+  "run.max_training_s": _unset_or(_above(0.0)),
   "run.checkpoint_every": _at_least(1),
   "run.keep_checkpoints": _at_least(2),
   "run.save_trajectories": _anything,

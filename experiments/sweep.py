@@ -27,7 +27,7 @@ from typing import Any
 
 from absl import flags
 
-from experiments import collected, rows, workdir
+from experiments import budget, collected, rows, workdir
 from experiments import settings as settings_lib
 from experiments.config_file import UsageError, near
 
@@ -166,8 +166,12 @@ def seconds_if_done(
   try:
     found = collected.difference(result, dict(planned.settings))
     if found is None:
-      wanted = planned.settings["run.num_iterations"]
-      done = result["run"]["iterations"] >= wanted
+      done = budget.is_spent(
+        result["run"]["iterations"],
+        result["run"]["training_seconds"],
+        num_iterations=planned.settings["run.num_iterations"],
+        max_training_s=planned.settings["run.max_training_s"],
+      )
       return float(result["run"]["seconds_total"]) if done else None
   except (KeyError, TypeError) as error:
     raise UsageError(f"{folder} is not of this version ({error})") from None

@@ -38,6 +38,7 @@ MAY_CHANGE = (
   "warm_start.checkpoint_every",
   "harness.ray_address",
   "run.num_iterations",
+  "run.max_training_s",
   "run.checkpoint_every",
   "run.keep_checkpoints",
   "run.save_trajectories",

@@ -124,7 +124,10 @@ def get_config() -> config_dict.ConfigDict:
   c.eval.random_feedback = False
 
   c.run = config_dict.ConfigDict()
-  c.run.num_iterations = 20
+  c.run.num_iterations = 20  # at most
+  # Seconds of training (no held-out evaluation, no compilation) after which no
+  # further iteration is begun; unset = no limit.
+  c.run.max_training_s = config_dict.placeholder(float)
   c.run.checkpoint_every = 5  # iterations
   c.run.keep_checkpoints = 3
   c.run.save_trajectories = True

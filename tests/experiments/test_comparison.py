@@ -255,6 +255,23 @@ def test_runs_that_are_not_alike_are_refused(folder):
     load(folder)
 
 
+def test_rows_of_the_same_time_need_not_have_the_same_iterations(tmp_path):
+  limit = {"run.max_training_s": 30.0}
+  put(tmp_path, BY_NAME["leap"], 0, curve(10, 0, 2, 4, 4), **limit)
+  put(tmp_path, BY_NAME["kevin"], 0, curve(15, 0, 2, 4), **limit)
+  text = comparison.markdown("main", *load(tmp_path))
+  assert "seeds 0; 30 s of training." in text
+  put(
+    tmp_path,
+    BY_NAME["murphy"],
+    0,
+    curve(5, 0, 2),
+    **{"run.max_training_s": 5.0},
+  )
+  with pytest.raises(records.TableError, match="max_training_s=30.0"):
+    load(tmp_path)
+
+
 def test_a_row_may_change_gamma_and_others_may_not(tmp_path):
   put(tmp_path, BY_NAME["leap"], 0, curve(10, 0, 2))
   put(tmp_path, BY_NAME["gamma_0"], 0, curve(10, 0, 2))

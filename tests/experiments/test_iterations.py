@@ -272,6 +272,32 @@ def test_a_replaced_group_is_counted_and_kept_on_disk(
   assert progress.active_groups <= rounds - 1
 
 
+@pytest.mark.parametrize(
+  "limit,expected", [(None, 3), (1e-9, 1), (1e9, 3)], ids=str
+)
+def test_training_ends_with_its_time(setup, stopping, limit, expected):
+  run, made, state, _, _ = setup(all_wrong, stopping)
+  saved = []
+  with run.config.unlocked():
+    run.config.run.num_iterations = 3
+    run.config.run.max_training_s = limit
+    run.config.run.checkpoint_every = 10
+    run.config.run.save_trajectories = False
+  run = dataclasses.replace(
+    run,
+    writer=SimpleNamespace(write=lambda step, values: None),
+    checkpoints=SimpleNamespace(save=lambda step, *_: saved.append(step)),
+  )
+  progress = Progress()
+  iterations.train(run, made, state, None, progress)
+  assert progress.iterations == expected
+  assert progress.training_seconds > 0
+  assert saved == [expected]  # the end is always saved
+  # It has had its time: called again, it begins nothing.
+  iterations.train(run, made, state, None, progress)
+  assert progress.iterations == expected
+
+
 def test_faults_of_replaced_groups_are_counted(setup, stopping, lucky_later):
   def decide(request):
     status = lucky_later(request)

@@ -191,6 +191,7 @@ BAD = {
   "eval.ks": ["()", "(4,1)"],
   "eval.random_feedback": ["maybe"],
   "run.num_iterations": ["-1"],
+  "run.max_training_s": ["0", "-1", "inf", "long"],
   "run.checkpoint_every": ["0"],
   "run.keep_checkpoints": ["1"],
   "run.save_trajectories": ["maybe"],

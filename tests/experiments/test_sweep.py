@@ -111,7 +111,11 @@ def stand_in(arguments):
     folder / "results.json",
     {
       "config": flat,
-      "run": {"iterations": flat["run.num_iterations"], "seconds_total": 120.0},
+      "run": {
+        "iterations": min(flat["run.num_iterations"], 50),
+        "training_seconds": 90.0,
+        "seconds_total": 120.0,
+      },
     },
   )
   return 0
@@ -200,6 +204,17 @@ def test_more_iterations_go_on_and_another_setting_is_refused(
   assert main(tmp_path, *one, other, "--replace") == 0
   kept = tmp_path / "kept" / "leap" / "seed0" / "results.json"
   assert json.loads(kept.read_text())["config"]["learner.learning_rate"] == 0.5
+
+
+def test_a_run_that_has_had_its_time_is_done(tmp_path, fake):
+  one = ("--table=credit", "--rows=leap", "--seeds=1")
+  long = (*one, "--config.run.num_iterations=1000")
+  assert main(tmp_path, *long, "--config.run.max_training_s=90") == 0
+  assert main(tmp_path, *long, "--config.run.max_training_s=80") == 0
+  assert fake() == ["leap/seed0"]
+  # More time: it goes on; the stand-in does nothing with it.
+  assert main(tmp_path, *long, "--config.run.max_training_s=100") == 1
+  assert fake() == ["leap/seed0"] * 2
 
 
 def test_a_run_that_fails_does_not_keep_the_others(tmp_path, fake, capsys):
