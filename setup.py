@@ -25,7 +25,7 @@ BASE = [
 
 # What the GPU executor of the harness needs. The bindings' major version is the
 # toolkit's; nvidia-ml-py asks the driver for its state.
-_GPU = ["cuda-pathfinder>=1.3", "nvidia-ml-py>=12.560"]
+_GPU = ["cuda-pathfinder>=1.3.4", "nvidia-ml-py>=12.560"]
 _CUDA13 = [
   "cuda-bindings>=13.0,<14",
   "nvidia-cuda-nvrtc>=13.0,<14",

@@ -11,13 +11,13 @@ from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import compile_log as shared_log
 from kernels_eval.cpu import failures
 from kernels_eval.cpu import host as host_lib
-from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cpu.settings import Settings
 from kernels_eval.cuda import compile_log, toolkit, translate
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.launch_plan import Launch
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Diagnostic, Status
+from kernels_eval.settings import Settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +54,7 @@ def compile_cuda(
   folder: pathlib.Path,
   settings: Settings,
   cuda_settings: CudaSettings,
+  options: Sequence[str] = (),
 ) -> Artefact:
   """CUDA C++ through NVRTC.
 
@@ -67,6 +68,7 @@ def compile_cuda(
     folder: an empty one, for this job.
     settings: limits of the evaluation.
     cuda_settings: likewise.
+    options: further ones of NVRTC.
 
   Raises:
     Stop: with the compiler's messages.
@@ -83,6 +85,7 @@ def compile_cuda(
       "--std=c++17",
       "--disable-warnings",
       *(f"--include-path={path}" for path in kit.include),
+      *options,
     ],
     [translate.name_expression(k) for k in launches],
     _limits(settings, cuda_settings),

@@ -5,7 +5,7 @@ import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -16,14 +16,14 @@ from kernels_eval.cpu import protocol, toolchain
 from kernels_eval.cpu import run_cases as run_cases_lib
 from kernels_eval.cpu import translate as shared_translate
 from kernels_eval.cpu.executor import Buffers, RunResult
-from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cpu.settings import Settings
 from kernels_eval.cuda import build, connection, image, jobs, toolkit
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.numba import build as numba_build
 from kernels_eval.numba import client as numba_client
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Diagnostic, Finding, Status
+from kernels_eval.settings import Settings
 
 NAME = "cuda"
 _KIND = {  # of a finding, by the driver's error
@@ -128,9 +128,19 @@ class CudaExecutor:
       shutil.rmtree(path, ignore_errors=True)
 
   def compile(
-    self, candidate: Candidate, problem: spec.Problem, folder: pathlib.Path
+    self,
+    candidate: Candidate,
+    problem: spec.Problem,
+    folder: pathlib.Path,
+    options: Sequence[str] = (),
   ) -> build.Artefact:
     """Compiles for the device.
+
+    Args:
+      candidate: its text.
+      problem: its problem.
+      folder: an empty one, for this job.
+      options: further ones of NVRTC.
 
     Raises:
       Stop: with the compiler's messages.
@@ -149,6 +159,7 @@ class CudaExecutor:
       folder,
       self._settings,
       self._cuda_settings,
+      options,
     )
 
   def _compile_numba(self, candidate, problem, launches, folder):
@@ -192,6 +203,19 @@ class CudaExecutor:
       Stop: the driver or a guard zone speaks against the candidate.
       HostError: a fault of the machine.
     """
+    return self.run_by(
+      self._connection.ask, artefact, candidate, problem, cases
+    )
+
+  def run_by(
+    self,
+    ask: Callable[[jobs.Run, int], jobs.Report],
+    artefact: build.Artefact,
+    candidate: Candidate,
+    problem: spec.Problem,
+    cases: list[tuple[spec.Case, dict[str, np.ndarray]]],
+  ) -> RunResult:
+    """As `run`, where `ask` has a launcher do the job with its mapping."""
     run_cases = run_cases_lib.make(
       artefact.entries,
       candidate,
@@ -213,7 +237,7 @@ class CudaExecutor:
       images = [memory[o : o + layout.num_bytes] for o in offsets]
       for pixels, pattern in zip(images, image.PATTERNS, strict=True):
         image.fill(pixels, run_cases, layout, pattern)
-      report = self._connection.ask(
+      report = ask(
         jobs.Run(
           program_bytes=len(program),
           image_offsets=tuple(offsets),
@@ -245,6 +269,10 @@ class CudaExecutor:
       )
     finally:
       os.close(descriptor)
+
+  def alone(self) -> contextlib.AbstractContextManager[None]:
+    """The GPU for this judge alone; see `connection.py`."""
+    return self._connection.alone()
 
   def ask(self, job: jobs.Timing, descriptor: int) -> jobs.Report:
     """Has a timing job done; see `jobs.py`.

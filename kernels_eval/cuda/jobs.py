@@ -82,6 +82,15 @@ class Timing(msgspec.Struct, frozen=True, tag="timing"):
   wall_s: float
 
 
+class Alone(msgspec.Struct, frozen=True, tag="alone"):
+  """Let nothing else run on the GPU, from the report (DONE) to `Release`. It
+  has no mapping."""
+
+
+class Release(msgspec.Struct, frozen=True, tag="release"):
+  """The end of `Alone`. It has no answer."""
+
+
 class Outcome(enum.StrEnum):
   """How a job ended."""
 

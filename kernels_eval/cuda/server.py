@@ -4,9 +4,10 @@
 to its Unix socket; a job travels on to an idle launcher with its descriptor.
 A launcher that exceeds a job's deadline is killed, and so is one whose context
 is spoilt; others stand ready, and nobody waits for the driver to take the old
-one down. A timing job runs alone on the GPU.
-When launchers fail again and again for reasons of their own, the device is
-quarantined: every job is answered with the reason, and no candidate is blamed.
+one down. A timing job runs alone on the GPU, and a judge may ask to be alone
+with it, for processes of its own. When launchers fail again and again for
+reasons of their own, the device is quarantined: every job is answered with the
+reason, and no candidate is blamed.
 """
 
 import argparse
@@ -28,11 +29,12 @@ from kernels_eval.cuda import jobs, nursery
 # Two launchers keep a GPU busy. The others stand ready where one is being
 # replaced, or waits a second for the GPU to say that its kernel has failed. A
 # launcher takes a gigabyte of the device.
-MIN_LAUNCHERS, MAX_LAUNCHERS = 2, 8
+MIN_LAUNCHERS, MAX_LAUNCHERS = 2, 4
 BYTES_PER_LAUNCHER = 16 * 2**30  # of the device's memory
 MAX_FAILURES = 3  # in a row, of launchers that no candidate has spoilt
 START_S = 60.0
 _REAP_S = 10.0  # a killed process that is still there is stuck in the driver
+_REQUEST = jobs.Run | jobs.Timing | jobs.Alone | jobs.Release
 _MAX_JOBS = 2000  # of one launcher: what a context cannot give back is little
 
 
@@ -77,18 +79,28 @@ def _is_gone(pid):
 
 
 class _Job:
-  """A judge's request. It owns a descriptor."""
+  """A judge's request. It may own a descriptor."""
 
-  def __init__(self, judge: socket.socket, message: bytes, descriptor: int):
+  def __init__(
+    self,
+    judge: socket.socket,
+    message: bytes,
+    descriptor: int | None,
+    job: jobs.Run | jobs.Timing | jobs.Alone,
+  ):
     self.judge = judge
     self.message = message
     self.descriptor = descriptor
-    job = msgspec.msgpack.decode(message, type=jobs.Run | jobs.Timing)
-    self.wall_s = job.wall_s
-    self.is_timing = isinstance(job, jobs.Timing)
+    self.for_judge = isinstance(job, jobs.Alone)
+    self.wall_s = 0.0 if self.for_judge else job.wall_s
+    self.runs_alone = not isinstance(job, jobs.Run)
+
+  def drop(self) -> None:
+    if self.descriptor is not None:
+      os.close(self.descriptor)
 
   def answer(self, report: bytes) -> None:
-    os.close(self.descriptor)
+    self.drop()
     try:
       self.judge.send(report)
     except OSError:
@@ -117,6 +129,7 @@ class Server:
     self._waiting: collections.deque[_Job] = collections.deque()
     self._launchers: list[_Launcher] = []
     self._dying: dict[int, tuple[int, float]] = {}  # pidfd: pid, deadline
+    self._alone: socket.socket | None = None  # the judge that has the GPU
     self._hello: jobs.Hello | None = None
     self._num_failures = 0
     self._reason = ""  # of the last failure
@@ -147,7 +160,7 @@ class Server:
         _is_gone(pid)
         os.close(pidfd)
       for job in [*busy, *self._waiting]:
-        os.close(job.descriptor)
+        job.drop()
       for judge in self._judges:
         judge.close()
       self._listener.close()
@@ -181,16 +194,25 @@ class Server:
       )
     except OSError:
       message, descriptors = b"", []
-    if not message or not descriptors:
+    if not message:
       self._forget(judge)
       return
-    job = _Job(judge, message, descriptors[0])
+    request = msgspec.msgpack.decode(message, type=_REQUEST)
+    if isinstance(request, jobs.Release):
+      self._release(judge)
+      return
+    job = _Job(judge, message, next(iter(descriptors), None), request)
     if self.is_quarantined:
       job.answer(_report(jobs.Outcome.MACHINE_FAILED, self._reason))
     else:
       self._waiting.append(job)
 
+  def _release(self, judge):
+    if self._alone is judge:
+      self._alone = None
+
   def _forget(self, judge):
+    self._release(judge)
     self._selector.unregister(judge)
     judge.close()
     self._judges.discard(judge)
@@ -198,7 +220,7 @@ class Server:
     kept = collections.deque()
     for job in self._waiting:
       if job.judge is judge:
-        os.close(job.descriptor)
+        job.drop()
       else:
         kept.append(job)
     self._waiting = kept
@@ -314,16 +336,21 @@ class Server:
       self._fill_up()
 
   def _hand_out(self):
-    while self._waiting:
+    while self._waiting and self._alone is None:
       ready = [k for k in self._launchers if k.hello and k.job is None]
       busy = [k.job for k in self._launchers if k.job is not None]
-      if not ready or any(job.is_timing for job in busy):
+      if not ready or any(job.runs_alone for job in busy):
         return
       # Neither another kernel nor another context in the making beside it.
       starting = any(k.hello is None for k in self._launchers)
-      if self._waiting[0].is_timing and (busy or starting):
+      if self._waiting[0].runs_alone and (busy or starting):
         return
-      ready[0].start(self._waiting.popleft())
+      job = self._waiting.popleft()
+      if job.for_judge:
+        self._alone = job.judge
+        job.answer(_report(jobs.Outcome.DONE, ""))
+      else:
+        ready[0].start(job)
 
 
 def main(argv: list[str]) -> int:

@@ -36,15 +36,15 @@ SHARES = {  # of all candidates; what hangs costs a second each
   "slow": 0.02,
   "hanging": 0.02,
 }
-# What hangs or crashes costs a GPU's launcher its context: a second or two of
-# the one resource that all judges share.
+# The driver handles failing kernels one after the other, up to 0.6 s each
+# (LOG.md), and what hangs costs seconds more.
 CUDA_SHARES = SHARES | {
-  "crashing": 0.03,
-  "malicious": 0.04,
-  "memory": 0.02,
-  "flooding": 0.02,
+  "crashing": 0.01,
+  "malicious": 0.02,
+  "memory": 0.01,
+  "flooding": 0.01,
   "slow": 0.01,
-  "hanging": 0.003,
+  "hanging": 0.002,
 }
 _VERDICTS = frozenset(Status) - {Status.INFRASTRUCTURE_ERROR}
 _PASSED = frozenset({Status.PASSED})

@@ -195,6 +195,7 @@ BAD = {
   "run.checkpoint_every": ["0"],
   "run.keep_checkpoints": ["1"],
   "run.save_trajectories": ["maybe"],
+  "harness.cpu_first": ["maybe"],
 }
 
 

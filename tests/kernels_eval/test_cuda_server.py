@@ -4,6 +4,7 @@ The launchers are stand-ins without a GPU (`fake_launcher.py`); the server and
 its protocol are the real ones.
 """
 
+import contextlib
 import os
 import pathlib
 import socket
@@ -16,6 +17,7 @@ import pytest
 
 from kernels_eval.cpu.host import HostError
 from kernels_eval.cuda import connection, jobs, server
+from tests.kernels_eval import machine
 
 FAKE = pathlib.Path(__file__).parent / "fake_launcher.py"
 ROOT = pathlib.Path(__file__).parents[2]
@@ -197,6 +199,44 @@ def test_a_timing_job_runs_alone(start):
       assert all(e <= start_s or s >= end_s for _, s, e in others)
   for link in links:
     link.close()
+
+
+def test_a_judge_alone_with_the_gpu_holds_up_the_others(start):
+  lab = start()
+  mine, other = lab.connect(), lab.connect()
+  task = threading.Thread(target=ask, args=(other, "well"))
+  with mine.alone():
+    task.start()
+    time.sleep(0.2)
+    assert lab.lines() == []
+  task.join(5)
+  assert len(lab.lines()) == 2
+  # It waits itself until those that are at work have ended.
+  task = threading.Thread(target=ask, args=(other, "sleep"))
+  task.start()
+  assert machine.wait_for(lambda: len(lab.lines()) == 3, 5)
+  with mine.alone():
+    assert len(lab.lines()) == 4
+  task.join(5)
+  # One that ends without a word gives the GPU back.
+  holder = lab.connect()
+  with contextlib.suppress(HostError), holder.alone():
+    holder.close()
+  assert ask(other, "well").outcome == jobs.Outcome.DONE
+  for link in (mine, other):
+    link.close()
+
+
+def test_a_late_answer_is_nobody_else_s(start, monkeypatch):
+  lab = start()
+  holder, waiting = lab.connect(), lab.connect()
+  monkeypatch.setattr(connection, "_QUEUE_S", 0.1)
+  with holder.alone(), pytest.raises(HostError, match="does not answer"):
+    with waiting.alone():
+      pass
+  with pytest.raises(HostError, match="has ended"):
+    ask(waiting, "well")
+  holder.close()
 
 
 def test_a_judge_that_hangs_up_takes_its_waiting_job_along(start):

@@ -11,14 +11,14 @@ import time
 import msgspec
 import pytest
 
-from kernels_eval import landlock, sandbox
-from kernels_eval.cpu import executor, outcome
+from kernels_eval import landlock, outcome, sandbox
 from kernels_eval.numba import build, client
 from kernels_eval.numba.messages import Code, Compiled, Kernel, Refusal
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status
+from kernels_eval.settings import Settings
 
-_SETTINGS = executor.Settings(
+_SETTINGS = Settings(
   compile_wall_s=10.0, compile_cpu_s=1.0, compile_memory_bytes=2**30
 )
 _KERNEL = """

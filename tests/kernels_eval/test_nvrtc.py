@@ -11,11 +11,11 @@ from kernels_eval import candidate as candidate_lib
 from kernels_eval import problems, sandbox
 from kernels_eval.cpu import compile_log as gcc_log
 from kernels_eval.cpu import toolchain
-from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cpu.settings import Settings
 from kernels_eval.cuda import build, compile_log, jobs, toolkit, translate
 from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.outcome import Stop
 from kernels_eval.schema import Status
+from kernels_eval.settings import Settings
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
 HEAD = (

@@ -1,4 +1,4 @@
-"""Limits of one evaluation on the CPU executor."""
+"""Limits of one evaluation; those of a GPU alone: `cuda/settings.py`."""
 
 import dataclasses
 
