@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from leap_jax import corrections, losses, update
+from leap_jax import corrections, losses
 from leap_jax.types import Bucket
 
 # Two turns: tokens 1, 2 and 4, 5; the rest is context.
@@ -55,34 +55,37 @@ def test_nothing_is_corrected_where_sampler_and_trainer_agree(name):
   assert np.isfinite(got).all() and (got >= 0).all() and (got <= 1).all()
 
 
-def batch(gaps):
-  """One micro-batch whose sampler was off by `gaps` at the own tokens."""
-  logits = jax.random.normal(jax.random.key(1), (1, 7, 11))
-  tokens = jnp.arange(7)[None]
-  now = losses.token_logprobs(logits, tokens, temperature=1.0)
-  behavior = jnp.where(OWN, now - row(*gaps), jnp.nan)
-  micro = Bucket(
-    tokens=tokens,
+def micro_batch(behavior):
+  """One micro-batch; what this file does not look at is left out."""
+  return Bucket(**dict.fromkeys(Bucket._fields))._replace(
     own=OWN,
     weights=jnp.where(OWN, 0.25, 0.0),
     advantages=jnp.where(OWN, -1.0, 0.0),
     behavior_logprobs=behavior,
-    num_micro=None,
   )
-  return logits, micro
+
+
+def clipped_loss(logprobs, micro):
+  token = losses.clipped_policy_loss(
+    logprobs,
+    micro.behavior_logprobs,
+    micro.advantages,
+    micro.own & (micro.weights > 0),
+    clip_low=0.2,
+    clip_high=0.28,
+  )
+  return (micro.weights * token.loss).sum()
 
 
 def loss_and_gradient(correction, gaps):
-  loss_fn = update.make_policy_loss(
-    temperature=1.0, clip_low=0.2, clip_high=0.28, kl_coef=0.0
+  """Of log-probabilities that are off the sampler's by `gaps`."""
+  now = -jnp.arange(1.0, 8.0)[None]
+  micro = micro_batch(jnp.where(OWN, now - row(*gaps), jnp.nan))
+  loss_fn = corrections.corrected(
+    clipped_loss, correction, lambda logprobs, micro: logprobs
   )
-  logprobs = lambda logits, micro: losses.token_logprobs(
-    logits, micro.tokens, temperature=1.0
-  )
-  loss_fn = corrections.corrected(loss_fn, correction, logprobs)
-  logits, micro = batch(gaps)
-  of = jax.jit(jax.value_and_grad(lambda x: loss_fn(x, micro)[0]))
-  loss, gradient = of(logits)
+  of = jax.jit(jax.value_and_grad(lambda x: loss_fn(x, micro)))
+  loss, gradient = of(now)
   return float(loss), np.asarray(gradient)
 
 
@@ -101,7 +104,7 @@ def test_a_corrected_loss_by_hand():
 
 
 def test_a_correction_is_a_constant_of_the_gradient():
-  # d/dlogits of w rho A with w held: half of the uncorrected one at rho = 4.
+  # The gradient of w rho A with w held: half of the uncorrected one at rho = 4.
   gaps = np.log([1.0, 1.0, 4.0, 1.0])
   _, plain = loss_and_gradient(corrections.no_correction, gaps)
   _, half = loss_and_gradient(corrections.truncated_importance, gaps)
