@@ -177,6 +177,7 @@ _CHECKS = {
   "policy.size": _choice(choices.SIZES),
   "policy.vocab_size": _at_least(300),
   "policy.remat": _choice(choices.REMAT),
+  "problems.source": _choice(("kernels", "functions")),
   "problems.min_operators": _at_least(1),
   "problems.max_operators": _between(1, 8),
   "problems.reduced": _between(0.0, 1.0),
@@ -270,6 +271,16 @@ def validate(config: config_dict.ConfigDict) -> None:
     (
       config.problems.min_operators <= config.problems.max_operators,
       "config.problems.min_operators is above max_operators",
+    ),
+    (
+      config.problems.source == "kernels" or config.warm_start.num_steps == 0,
+      "config.warm_start is for config.problems.source=kernels: there are no "
+      "conversations about Python functions",
+    ),
+    (
+      config.problems.source == "kernels" or config.problems.max_operators <= 6,
+      f"config.problems.max_operators={config.problems.max_operators}: Python "
+      "functions have at most 6 steps",
     ),
     (
       config.method.f_lo <= config.method.f_hi,

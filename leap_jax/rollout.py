@@ -95,7 +95,11 @@ def feedback_context(
   Returns:
     (ids, the text of them, whether it was cut).
   """
-  message = prompts.feedback_message(feedback.render(evaluation, stop_reason))
+  message = prompts.feedback_message(
+    feedback.render(evaluation, stop_reason),
+    # The judge of Python functions calls itself by their language.
+    "python" if evaluation.executor == "python" else "cuda",
+  )
   ids = tokenizer.context(message)
   was_stopped = stop_reason == StopReason.STOP
   end = [] if was_stopped else list(tokenizer.stop_tokens[:1])

@@ -24,10 +24,13 @@ def get_config() -> config_dict.ConfigDict:
   c.policy.remat = "none"
 
   c.problems = config_dict.ConfigDict()
-  # Composed problems: chains of operators (kernels_eval/problems/composer.py).
+  # "kernels": chains of operators (kernels_eval/problems/composer.py);
+  # "functions": Python functions of lists, for transfer
+  # (kernels_eval/functions/pipelines.py), which the tiny policy cannot write.
+  c.problems.source = "kernels"
   c.problems.min_operators = 1
   c.problems.max_operators = 4
-  c.problems.reduced = 0.35  # fraction that ends in a row reduction
+  c.problems.reduced = 0.35  # fraction that ends in a row reduction, a number
   c.problems.num_train = 1024  # problems of the training split
   c.problems.num_heldout = 48  # problems of the held-out split
   c.problems.heldout_split = "validation"  # or "test"

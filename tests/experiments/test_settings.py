@@ -129,6 +129,7 @@ BAD = {
   "harness.backend": ["rey"],
   "harness.executor": ["gpu"],
   "harness.ray_address": ["", " "],
+  "problems.source": ["haskell"],
   "problems.min_operators": ["0"],
   "problems.max_operators": ["0", "9"],
   "problems.reduced": ["-0.1", "1.1", "nan"],
