@@ -143,6 +143,21 @@ void before_candidate() {
                    forbid_all_but_compute));
 }
 
+// Reads what is there: as much as there is room for is kept, all is counted.
+// False at the end, and where there is nothing yet of a pipe that does not
+// wait.
+bool take(int pipe, uint32_t cap, Answer* answer, char* log) {
+  char chunk[16384];
+  ssize_t n = read(pipe, chunk, sizeof chunk);
+  if (n <= 0) return false;
+  answer->total_log_bytes += (uint64_t)n;
+  uint32_t room = cap - answer->log_bytes;
+  uint32_t kept = (uint32_t)n < room ? (uint32_t)n : room;
+  memcpy(log + answer->log_bytes, chunk, kept);
+  answer->log_bytes += kept;
+  return true;
+}
+
 void serve(const Job& job, char** strings, int plan, Answer* answer,
            char* log) {
   int log_pipe[2], started_pipe[2];
@@ -199,19 +214,7 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
                        {kSocket, 0, 0}};
     poll(waits, 3, 20);
     bool is_abandoned = waits[2].revents & POLLHUP;  // by the judge
-    if (waits[0].revents) {
-      char chunk[16384];
-      ssize_t n = read(log_pipe[0], chunk, sizeof chunk);
-      if (n <= 0) {
-        log_open = false;
-      } else {
-        answer->total_log_bytes += (uint64_t)n;
-        uint32_t room = cap - answer->log_bytes;
-        uint32_t kept = (uint32_t)n < room ? (uint32_t)n : room;
-        memcpy(log + answer->log_bytes, chunk, kept);
-        answer->log_bytes += kept;
-      }
-    }
+    if (waits[0].revents) log_open = take(log_pipe[0], cap, answer, log);
     siginfo_t info = {};
     if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
         info.si_pid == child) {
@@ -240,21 +243,15 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
   if (cut == kExited && answer->outcome == kSignalled) {
     if (answer->code == SIGXCPU) answer->outcome = kCpuLimit;
   }
+  sweep(child);  // nobody writes from here on
   // What the child wrote just before its end is still in the pipe.
-  while (log_open && answer->log_bytes < cap) {
-    fcntl(log_pipe[0], F_SETFL, O_NONBLOCK);
-    ssize_t n =
-        read(log_pipe[0], log + answer->log_bytes, cap - answer->log_bytes);
-    if (n <= 0) break;
-    answer->log_bytes += (uint32_t)n;
-    answer->total_log_bytes += (uint64_t)n;
-  }
+  fcntl(log_pipe[0], F_SETFL, O_NONBLOCK);
+  while (log_open) log_open = take(log_pipe[0], cap, answer, log);
   close(log_pipe[0]);
   char one;
   answer->started = read(started_pipe[0], &one, 1) == 1;
   close(started_pipe[0]);
   if (process >= 0) close(process);
-  sweep(child);
 }
 
 int serve_all() {
