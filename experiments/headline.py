@@ -1,11 +1,13 @@
 """The one number: how much sooner LEAP reaches a baseline's best accuracy.
 
     python -m experiments.headline --runs=RESULTS [--write=FILE]
+        [--readme=FILE]
 
 RESULTS holds the rows leap, grpo_multi_turn and grpo_single_turn of a sweep, to
 the same budget of time: they may differ in their iterations. Prints
 headline.json, or writes it. A ratio of 0: LEAP never gets there; null: there is
-nothing to reach, or the accuracy does not exist.
+nothing to reach, or the accuracy does not exist. `--readme` puts the same, as a
+table, between the markers of a Markdown file.
 """
 
 import argparse
@@ -16,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from experiments import intervals, paper, records, time_to_accuracy
+from experiments import intervals, paper, records, tables, time_to_accuracy
 from experiments.records import TableError
 from experiments.rows import GRPO_MULTI, GRPO_SINGLE, LEAP
 
@@ -84,6 +86,60 @@ def _method(name, runs, totals, draws):
   return out
 
 
+def _shown(record, key, scale=1.0, digits=2, unit=""):
+  """A number of the record with its interval."""
+  value, (low, high) = record[key], record[f"{key}_interval"]
+  if value is None:
+    return "-"
+  text = f"{scale * value:.{digits}f}"
+  if low is not None:
+    text += f" [{scale * low:.{digits}f}, {scale * high:.{digits}f}]"
+  return text + unit
+
+
+def markdown(record: dict[str, Any]) -> str:
+  """The record of headline.json as two tables and a line."""
+  header = "against unpruned multi-turn | against single-turn | paper"
+  lines = [f"| LEAP | {header} |", "|---|---|---|---|"]
+  for turn in (1, 3):
+    cells = [
+      _shown(record, f"time_to_acc{turn}_ratio_vs_{short}", unit="×")
+      for short in _BASELINES
+    ]
+    reported = f'{record["paper_ratio"]}× to "the same performance"'
+    lines.append(
+      f"| time to the baseline's best Acc@{turn} | {' | '.join(cells)} | "
+      f"{reported if turn == 1 else '-'} |"
+    )
+  for turn in (1, 3):
+    cells = [
+      _shown(record, f"acc_at_{turn}_minus_{short}", 100, 1)
+      for short in _BASELINES
+    ]
+    lines.append(
+      f"| Acc@{turn} at the end, points more | {' | '.join(cells)} | - |"
+    )
+  lines += ["", "| method | Acc@1, % | Acc@2, % | Acc@3, % | paper |"]
+  lines.append("|---|---|---|---|---|")
+  for row in (LEAP, *_BASELINES.values()):
+    of = record["methods"][row.name]
+    cells = [_shown(of, f"acc_at_{turn}", 100, 1) for turn in (1, 2, 3)]
+    reported = paper.REPORTED["main"].get(row.name)
+    told = "-"
+    if reported:
+      told = " / ".join(f"{reported[f'acc_at_{t}']:.1f}" for t in (1, 2, 3))
+    lines.append(f"| {row.label} | {' | '.join(cells)} | {told} |")
+  seeds = ", ".join(str(seed) for seed in record["seeds"])
+  lines += [
+    "",
+    f"{record['num_heldout_problems']} held-out problems, seeds {seeds}; 95 % "
+    "intervals, paired bootstrap over problems and seeds. Time is of training. "
+    f"Hardware: {record['hardware']}. Commit: {record['commit']}. "
+    f"{record['paper_note']}",
+  ]
+  return "\n".join(lines)
+
+
 def load(folder: pathlib.Path, *, allow_mixed: bool):
   """The three rows and the draws over them.
 
@@ -121,11 +177,15 @@ def main(argv: Sequence[str]) -> int:
   )
   parser.add_argument("--runs", type=pathlib.Path, required=True)
   parser.add_argument("--write", type=pathlib.Path)
+  parser.add_argument("--readme", type=pathlib.Path)
   parser.add_argument("--allow_mixed", action="store_true")
   arguments = parser.parse_args(argv)
   try:
     loaded = load(arguments.runs, allow_mixed=arguments.allow_mixed)
-    text = json.dumps(headline(*loaded), indent=2) + "\n"
+    record = headline(*loaded) | {"runs": arguments.runs.name}
+    text = json.dumps(record, indent=2) + "\n"
+    if arguments.readme is not None:
+      tables.write(arguments.readme, markdown(record), "headline")
     if arguments.write is None:
       print(text, end="")
     else:

@@ -189,6 +189,7 @@ _CHECKS = {
   "harness.backend": _choice(pools.BACKENDS),
   "harness.executor": _choice(EXECUTORS),
   "harness.cpu_first": _anything,
+  "harness.timing": _anything,
   "harness.ray_address": _unset_or(_named),
   "harness.num_workers": _at_least(0),
   "harness.seed": _SEED,
@@ -271,6 +272,11 @@ def validate(config: config_dict.ConfigDict) -> None:
     (
       config.problems.min_operators <= config.problems.max_operators,
       "config.problems.min_operators is above max_operators",
+    ),
+    (
+      config.method.reward != "rank_speed" or config.harness.timing,
+      "config.method.reward=rank_speed needs config.harness.timing=true: "
+      "without it no kernel has a speed",
     ),
     (
       config.problems.source == "kernels" or config.warm_start.num_steps == 0,

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import pathlib
 
 import numpy as np
 import pytest
@@ -355,6 +356,38 @@ def test_the_headline(folder, tmp_path):
   assert leap["training_seconds"] == 30 and leap["iterations"] == [3, 3]
   assert found["seeds"] == [0, 1] and found["commit"] == "abc"
   assert found["hardware"] == "2 x X" and found["paper_ratio"] == 1.93
+
+
+def test_the_headline_as_a_table(folder, tmp_path):
+  page = tmp_path / "page.md"
+  begin, end = tables.markers("headline")
+  page.write_text(f"{begin}\n{end}\n")
+  assert headline.main([f"--runs={folder}", f"--readme={page}"]) == 0
+  lines = page.read_text().splitlines()
+  assert lines[3] == (
+    "| time to the baseline's best Acc@1 | 2.00 [2.00, 2.00]× | - | "
+    '1.93× to "the same performance" |'
+  )
+  assert "| Acc@3 at the end, points more | 0.0 [0.0, 0.0] | 75.0" in lines[6]
+  (leap,) = (line for line in lines if line.startswith("| **LEAP**"))
+  assert leap.endswith("| 70.0 / 79.2 / 80.8 |")
+
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def test_the_readmes_headline_is_the_generated_one():
+  text = (ROOT / "README.md").read_text()
+  begin, end = tables.markers("headline")
+  path = tables.RESULTS.parent / "headline.json"
+  # Either both are there or neither is.
+  assert (begin in text) == path.exists()
+  if path.exists():
+    record = json.loads(path.read_text())
+    loaded = headline.load(path.parent / record["runs"], allow_mixed=False)
+    assert headline.headline(*loaded) | {"runs": record["runs"]} == record
+    shown = text.split(begin)[1].split(end)[0].strip()
+    assert shown == headline.markdown(record)
 
 
 def test_a_headline_needs_all_three_rows_and_the_same_seeds(folder, capsys):

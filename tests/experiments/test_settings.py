@@ -55,6 +55,15 @@ def parse(*arguments, config=QUICKSTART):
     ),
     ("--config.method.reward=rnak", ["reward=rnak", "did you mean rank"]),
     ("--config.method.credit=last", ["credit=last", "discounted_last"]),
+    ("--config.method.reward=rank_speed", ["needs config.harness.timing=true"]),
+    (
+      "--config.problems.source=functions --config.warm_start.num_steps=1",
+      ["config.warm_start is for config.problems.source=kernels"],
+    ),
+    (
+      "--config.problems.source=functions --config.problems.max_operators=7",
+      ["max_operators=7: Python functions have at most 6"],
+    ),
     ("--config.method.correction=TIS", ["correction=TIS", "none, tis"]),
     ("--config.method.gamma=1.5", ["gamma=1.5", "from 0.0 to 1.0"]),
     ("--config.run.save_trajectories=maybe", ["save_trajectories=maybe"]),
@@ -79,7 +88,7 @@ def parse(*arguments, config=QUICKSTART):
 @pytest.mark.covers("P16")
 def test_a_mistake_names_the_setting_and_what_is_allowed(argument, words):
   with pytest.raises(settings.UsageError) as error:
-    parse(argument)
+    parse(*argument.split(" "))
   text = str(error.value)
   assert "\n" not in text
   for word in words:
@@ -128,6 +137,7 @@ BAD = {
   "policy.remat": ["all"],
   "harness.backend": ["rey"],
   "harness.executor": ["gpu"],
+  "harness.timing": ["maybe"],
   "harness.ray_address": ["", " "],
   "problems.source": ["haskell"],
   "problems.min_operators": ["0"],
