@@ -12,46 +12,26 @@ shows that time.
 """
 
 import contextlib
-import copy
 import ctypes
-import dataclasses
 import fcntl
 import os
 import pathlib
 import signal
-import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from absl import flags
 
-from experiments import budget, collected, rows, workdir
+from experiments import collected, rows, sweep_plan, workdir
 from experiments import settings as settings_lib
-from experiments.config_file import UsageError, near
+from experiments.config_file import UsageError
+from experiments.sweep_plan import Planned, seconds_if_done
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 _RUN_USAGE = 2  # a run's own: its request is wrong, so is that of the others
 _STOP_S = 120  # a run that is told to stop may take this long
 _PR_SET_PDEATHSIG = 1
-
-
-@dataclasses.dataclass(frozen=True)
-class Planned:
-  """One run of the sweep."""
-
-  row: rows.Row
-  seed: int
-  settings: Mapping[str, Any]  # flat, all of them
-  arguments: tuple[str, ...]  # of experiments.run
-  run_folder: pathlib.Path
-  target: pathlib.Path
-
-  @property
-  def name(self) -> str:
-    """For people."""
-    return f"{self.row.name} seed {self.seed}"
 
 
 class Stopped(Exception):
@@ -83,125 +63,6 @@ def _help() -> None:
   for table, members in rows.TABLES.items():
     if table != "all":
       print(f"  {table + ':':11}{', '.join(row.name for row in members)}")
-
-
-def _chosen(values) -> list[rows.Row]:
-  """The rows that are asked for."""
-  tables = ", ".join(rows.TABLES)
-  if values.table is None:
-    raise UsageError(f"no table: add --table=, one of {tables}")
-  if values.table not in rows.TABLES:
-    hint = near(values.table, rows.TABLES)
-    raise UsageError(f"no table {values.table}; there are {tables}{hint}")
-  members = {row.name: row for row in rows.TABLES[values.table]}
-  if values.rows is None:
-    return list(members.values())
-  wanted = [name.strip() for name in values.rows.split(",")]
-  for name in wanted:
-    if name not in members:
-      raise UsageError(
-        f"no row {name} in table {values.table}; there are "
-        f"{', '.join(members)}{near(name, members)}"
-      )
-  return [members[name] for name in dict.fromkeys(wanted)]
-
-
-def _flag(key, value):
-  return f"--config.{key}={value}"
-
-
-def plan(argv: Sequence[str], config, values) -> list[Planned]:
-  """Every run of the sweep, seed by seed, so that tables fill evenly.
-
-  Raises:
-    UsageError: before anything has been run.
-  """
-  path = settings_lib.config_path(argv[1:])
-  stem = pathlib.Path(path).stem
-  runs = pathlib.Path(values.runs or f"runs/sweep/{stem}")
-  results = values.results or pathlib.Path(__file__).parent / "results" / stem
-  given = [a for a in argv[1:] if a.lstrip("-").startswith("config.")]
-  for argument in given:
-    key = argument.lstrip("-").split("=", 1)[0].removeprefix("config.")
-    if key == "seed" or any(key in row.settings for row in _chosen(values)):
-      raise UsageError(
-        f"--config.{key} is what the runs of the table differ in; leave it out"
-      )
-  planned = []
-  for seed in range(values.seeds):
-    for row in _chosen(values):
-      changed = row.settings | {"seed": seed}
-      # One run's settings, checked as that run will check them.
-      own = copy.deepcopy(config)
-      own.update_from_flattened_dict(changed)
-      settings_lib.validate(own)
-      planned.append(
-        Planned(
-          row,
-          seed,
-          settings_lib.flat(own),
-          (
-            f"--config={path}",
-            *given,
-            *(_flag(key, value) for key, value in changed.items()),
-          ),
-          runs / row.name / f"seed{seed}",
-          pathlib.Path(results) / row.name / f"seed{seed}",
-        )
-      )
-  return planned
-
-
-def seconds_if_done(
-  folder: pathlib.Path, planned: Planned, replace: bool
-) -> float | None:
-  """Seconds of a finished run that is the planned one; None: to be done.
-
-  Raises:
-    UsageError: it is of another configuration.
-  """
-  result = workdir.outcome(folder)
-  if result is None:
-    return None
-  try:
-    found = collected.difference(result, dict(planned.settings))
-    if found is None:
-      done = budget.is_spent(
-        result["run"]["iterations"],
-        result["run"]["training_seconds"],
-        num_iterations=planned.settings["run.num_iterations"],
-        max_training_s=planned.settings["run.max_training_s"],
-      )
-      return float(result["run"]["seconds_total"]) if done else None
-  except (KeyError, TypeError) as error:
-    raise UsageError(f"{folder} is not of this version ({error})") from None
-  if replace:
-    return None
-  key, got, wanted = found
-  raise UsageError(
-    f"{folder} holds a run with config.{key}={got}, the sweep wants {wanted}; "
-    "use other --runs and --results, or --replace for kept results"
-  )
-
-
-def _about(seconds: float) -> str:
-  if seconds < 90:
-    return f"{seconds:.0f} s"
-  minutes = round(seconds / 60)
-  return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.1f} h"
-
-
-def _time_left(left: Sequence[Planned], known: Mapping[str, list[float]]):
-  """Words on how long the runs that are left will take."""
-  every = [s for seconds in known.values() for s in seconds]
-  if not every:
-    return "time left: known when the first run has ended"
-  typical = statistics.mean(every)
-  total = sum(
-    statistics.mean(known[p.row.name]) if known.get(p.row.name) else typical
-    for p in left
-  )
-  return f"about {_about(total)} left"
 
 
 @contextlib.contextmanager
@@ -268,6 +129,19 @@ def _say(text: str) -> None:
   print(f"experiments.sweep: {text}", file=sys.stderr, flush=True)
 
 
+def _plan(argv, config, values) -> list[Planned]:
+  stem = pathlib.Path(settings_lib.config_path(argv[1:])).stem
+  kept = pathlib.Path(__file__).parent / "results" / stem
+  return sweep_plan.plan(
+    argv,
+    config,
+    sweep_plan.chosen(values.table, values.rows),
+    values.seeds,
+    pathlib.Path(values.runs or f"runs/sweep/{stem}"),
+    pathlib.Path(values.results or kept),
+  )
+
+
 def _survey(planned: Sequence[Planned], replace: bool):
   """What is done, what is to be collected, what is to be run; known times."""
   to_run, known = [], {}
@@ -305,7 +179,8 @@ def _describe(planned: Sequence[Planned], replace: bool) -> int:
     else:
       known.setdefault(one.row.name, []).append(seconds)
     print(f"{one.name:34} {words}")
-  print(f"{len(left)} of {len(planned)} runs to do; {_time_left(left, known)}")
+  rest = sweep_plan.time_left(left, known)
+  print(f"{len(left)} of {len(planned)} runs to do; {rest}")
   return EXIT_OK
 
 
@@ -316,7 +191,8 @@ def _sweep(planned: Sequence[Planned], replace: bool) -> int:
   while left:
     one = left[0]
     number = len(planned) - len(left) + 1
-    _say(f"[{number}/{len(planned)}] {one.name}; {_time_left(left, known)}")
+    rest = sweep_plan.time_left(left, known)
+    _say(f"[{number}/{len(planned)}] {one.name}; {rest}")
     code = _run(one)
     left = left[1:]
     if code == _RUN_USAGE:
@@ -351,7 +227,7 @@ def main(argv: list[str]) -> int:
   before = {}
   try:
     config, values = settings_lib.parse(argv, _define)
-    planned = plan(argv, config, values)
+    planned = _plan(argv, config, values)
     if values.dry_run:
       return _describe(planned, values.replace)
     for number in (signal.SIGINT, signal.SIGTERM):

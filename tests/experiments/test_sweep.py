@@ -41,6 +41,10 @@ def main(tmp_path, *arguments):
     ),
     (["--table=main", "--seeds=0"], ["seeds=0"]),
     (["--table=main", "--config.method.gate=easy"], ["method.gate is what"]),
+    (
+      ["--table=main", "--config.rollout.group_size", "4"],
+      ["write --config.rollout.group_size=VALUE"],
+    ),
     (["--table=main", "--config.seed=4"], ["config.seed is what"]),
     (["--table=main", "--config.learner.clip_lo=1"], ["clip_low"]),
     (["--table=main", "--config.learner.clip_low=2"], ["from 0.0 to 1.0"]),
