@@ -185,7 +185,8 @@ def main(argv: Sequence[str]) -> int:
     record = headline(*loaded) | {"runs": arguments.runs.name}
     text = json.dumps(record, indent=2) + "\n"
     if arguments.readme is not None:
-      tables.write(arguments.readme, markdown(record), "headline")
+      markers = tables.markers("headline")
+      tables.write(arguments.readme, markdown(record), *markers)
     if arguments.write is None:
       print(text, end="")
     else:

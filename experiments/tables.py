@@ -32,6 +32,10 @@ METHODS = {  # folder: label, config
   "grpo_single_turn": ("GRPO single-turn", "quickstart_grpo_single"),
 }
 RESULTS = pathlib.Path(__file__).parent / "results" / "quickstart"
+BEGIN, END = (
+  "<!-- quickstart table: begin -->",
+  "<!-- quickstart table: end -->",
+)
 _NOT_RUN = "not run"
 # In which the runs of a table may differ; all else would compare two things.
 _MAY_DIFFER = ("seed", "method.name")
@@ -216,14 +220,15 @@ def markdown(runs: dict[str, list[dict[str, Any]]]) -> str:
   return "\n".join(lines)
 
 
-def write(path: pathlib.Path, table: str, name: str = "quickstart") -> bool:
-  """Puts a table between its markers; returns whether it was another one.
+def write(
+  path: pathlib.Path, table: str, begin: str = BEGIN, end: str = END
+) -> bool:
+  """Puts the table between the markers; returns whether it was another one.
 
   Raises:
     TableError: the file has no markers.
   """
   text = path.read_text()
-  begin, end = markers(name)
   if begin not in text or end not in text:
     raise TableError(f"{path} has no line `{begin}` ... `{end}`")
   head, rest = text.split(begin, 1)
@@ -268,7 +273,7 @@ def _compare(arguments) -> None:
     if arguments.write is None:
       print(table + "\n")
     else:
-      write(arguments.write, table, name)
+      write(arguments.write, table, *markers(name))
     texts[name] = comparison.comma_separated(name, runs, draws)
     if arguments.plots is not None and draws is not None:
       for path in plots.draw(arguments.plots, name, runs, draws):

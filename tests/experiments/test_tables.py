@@ -7,7 +7,6 @@ import pytest
 
 from experiments import settings, tables
 
-BEGIN, END = tables.markers("quickstart")
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -153,9 +152,9 @@ def test_a_damaged_file_is_named(folder):
 
 def test_writing_replaces_what_stands_between_the_markers(tmp_path):
   path = tmp_path / "README.md"
-  path.write_text(f"a\n{BEGIN}\nold\n{END}\nb\n")
+  path.write_text(f"a\n{tables.BEGIN}\nold\n{tables.END}\nb\n")
   assert tables.write(path, "new")
-  assert path.read_text() == f"a\n{BEGIN}\nnew\n{END}\nb\n"
+  assert path.read_text() == f"a\n{tables.BEGIN}\nnew\n{tables.END}\nb\n"
   assert not tables.write(path, "new")
   path.write_text("nothing")
   with pytest.raises(tables.TableError, match="no line"):
@@ -164,5 +163,5 @@ def test_writing_replaces_what_stands_between_the_markers(tmp_path):
 
 def test_the_readmes_table_is_the_generated_one():
   text = (ROOT / "README.md").read_text()
-  table = text.split(BEGIN)[1].split(END)[0].strip()
+  table = text.split(tables.BEGIN)[1].split(tables.END)[0].strip()
   assert table == tables.markdown(tables.load(tables.RESULTS))
