@@ -7,7 +7,7 @@ import numpy as np
 
 from experiments.programs import Programs
 from experiments.state import Run
-from leap_jax import problems, rollout
+from leap_jax import dcp, history, outcomes, problems, rollout
 from leap_jax.types import Rollouts, Trajectory
 
 
@@ -48,14 +48,63 @@ class Gathered:
     return sum(int((~r.ok).sum()) for r in self.rounds)
 
 
+def _draw_uniform(run, place):
+  return problems.at_iteration(
+    run.train, run.config.seed, place, run.shape.num_problems
+  )
+
+
+def _draw_predictive(run, place):
+  del place
+  visits = {n: one.uniform_visits for n, one in run.problems.seen.items()}
+  chosen, run.problems.cursor = problems.predicted(
+    run.train,
+    run.config.seed,
+    run.problems.cursor,
+    run.shape.num_problems,
+    visits,
+  )
+  return chosen
+
+
+SAMPLINGS = {"uniform": _draw_uniform, "predictive": _draw_predictive}
+
+
+def _bind_gate(run, programs, chosen, index, round_index):
+  """The method's gate for this rollout: its lot and its memory are bound."""
+  # 0 is nobody else's: evaluations fold in 1, iterations 2 and more.
+  key = jax.random.fold_in(jax.random.key(run.config.seed), 0)
+  key = jax.random.fold_in(jax.random.fold_in(key, index), round_index)
+
+  def gate(first_turn_correct, ok):
+    rates = history.smoothed(
+      run.problems,
+      [card.name for card in chosen],
+      first_turn_correct,
+      ok,
+      run.config.method.fail_rate_decay,
+    )
+    return programs.method.gate(
+      key, np.asarray(rates, np.float32), first_turn_correct, ok
+    )
+
+  return gate
+
+
+def _remember(run, chosen, rollouts, active):
+  names = [card.name for card in chosen]
+  first, ok = np.asarray(rollouts.correct)[..., 0], np.asarray(rollouts.ok)
+  rates = history.smoothed(
+    run.problems, names, first, ok, run.config.method.fail_rate_decay
+  )
+  solved_at = np.asarray(dcp.solved_at(rollouts.correct, rollouts.executed))
+  history.note(run.problems, names, solved_at, ok, active, rates)
+
+
 def _collect(run, programs, params, index, round_index):
   config = run.config
-  chosen = problems.at_iteration(
-    run.train,
-    config.seed,
-    index * (1 + config.rollout.max_refill_rounds) + round_index,
-    run.shape.num_problems,
-  )
+  place = index * (1 + config.rollout.max_refill_rounds) + round_index
+  chosen = SAMPLINGS[config.method.sampling](run, place)
   key = jax.random.fold_in(jax.random.key(config.seed), 2 + index)
   collected = rollout.collect(
     programs.sampler,
@@ -66,14 +115,13 @@ def _collect(run, programs, params, index, round_index):
     jax.random.fold_in(key, round_index),
     chosen,
     run.pool.evaluate,
-    programs.method.gate,
+    _bind_gate(run, programs, chosen, index, round_index),
   )
   advantages = programs.method.advantage(
-    collected.rollouts.correct,
-    collected.rollouts.executed,
-    collected.rollouts.ok,
+    outcomes.make(collected.rollouts, collected.trajectories)
   )
   host = jax.device_get(collected.rollouts)
+  _remember(run, chosen, collected.rollouts, collected.active)
   # Copies: the buffer itself is given away when groups are replaced.
   once = Round(
     np.array(host.correct),

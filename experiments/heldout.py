@@ -8,8 +8,11 @@ import jax
 from experiments import workdir
 from experiments.programs import Programs
 from experiments.state import Progress, Run
-from leap_jax import policy_eval
+from leap_jax import policy_eval, random_feedback
 from leap_jax.types import TrainState
+
+RANDOM_FEEDBACK = "random feedback"
+"""Label of the control's line in heldout.jsonl."""
 
 
 def evaluate(
@@ -24,6 +27,18 @@ def evaluate(
   Tokens and calls are those of the problems that count. The last batch is
   filled up with repeats; their kernels show in `kernels_judged` alone.
   """
+  return _evaluate(run, programs, state, progress, label, run.pool.evaluate)
+
+
+def evaluate_with_random_feedback(
+  run: Run, programs: Programs, state: TrainState, progress: Progress
+) -> dict[str, Any]:
+  """The same with feedback on other problems (leap_jax/random_feedback.py)."""
+  judge = random_feedback.shuffled(run.pool.evaluate, run.config.seed)
+  return _evaluate(run, programs, state, progress, RANDOM_FEEDBACK, judge)
+
+
+def _evaluate(run, programs, state, progress, label, judge):
   started = time.perf_counter()
   judged = run.pool.num_evaluated
   batches = -(-len(run.heldout) // run.shape.num_problems)
@@ -37,7 +52,7 @@ def evaluate(
       # The same samples' keys before and after: a paired comparison.
       jax.random.fold_in(jax.random.key(run.config.seed), 1),
       run.heldout,
-      run.pool.evaluate,
+      judge,
       ks=tuple(run.config.eval.ks),
       on_batch=bar.update,
     )
@@ -53,6 +68,18 @@ def evaluate(
   progress.evaluation.sampled_tokens += cost["sampled_tokens"]
   progress.evaluation.harness_calls += cost["harness_calls"]
   progress.evaluation.kernels_judged += run.pool.num_evaluated - judged
+  progress.evaluations.append(
+    {
+      "label": label,
+      "iteration": progress.iterations,
+      # What training has used up to here.
+      "seconds": progress.training_seconds,
+      "tokens": progress.training.sampled_tokens,
+      "harness_calls": progress.training.harness_calls,
+      "problems": policy_eval.by_problem(trajectories, run.shape.num_turns),
+    }
+  )
+  workdir.write_lines(run.workdir / "heldout.jsonl", progress.evaluations)
   return outcome.as_dict() | cost
 
 

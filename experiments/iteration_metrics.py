@@ -93,6 +93,7 @@ def iteration_metrics(run, gathered, batch, first, last) -> dict[str, float]:
       "update/relative_step": last["update_norm"] / last["weight_norm"],
       "update/clip_fraction": last["clip_fraction"],
       "update/kl": last["kl"],
+      "update/rejected": 1.0 - last["num_tokens"] / batch.num_tokens,
       "update/log_ratio_mean": first["log_ratio_mean"],
       "update/log_ratio_p95": first["log_ratio_p95"],
       "update/log_ratio_max": first["log_ratio_max"],

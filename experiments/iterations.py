@@ -5,7 +5,7 @@ import time
 
 import jax
 
-from experiments import heldout, workdir
+from experiments import budget, heldout, workdir
 from experiments.gathering import Gathered, gather
 from experiments.iteration_metrics import iteration_metrics
 from experiments.programs import Programs
@@ -92,15 +92,21 @@ def train(
   config = run.config
   offset = progress.warm_steps
   total = config.run.num_iterations
+  is_done = lambda: budget.is_spent(
+    progress.iterations,
+    progress.training_seconds,
+    num_iterations=total,
+    max_training_s=config.run.max_training_s,
+  )
   with run.bar(total, config.method.name, progress.iterations) as bar:
-    while progress.iterations < total:
+    while not is_done():
       index = progress.iterations
       state, gathered, values = iterate(run, programs, state, index)
       rollouts = gathered.rollouts
       progress.iterations += 1
       _count(progress, gathered, values)
       if config.eval.every and progress.iterations % config.eval.every == 0:
-        if progress.iterations < total:
+        if not is_done():
           seen = heldout.evaluate(
             run, programs, state, progress, f"iteration {index + 1}"
           )
@@ -119,8 +125,7 @@ def train(
         refresh=False,
       )
       bar.update()
-      done = progress.iterations == total
-      if progress.iterations % config.run.checkpoint_every == 0 or done:
+      if progress.iterations % config.run.checkpoint_every == 0 or is_done():
         save(run, state, rollouts, progress)
   return state, rollouts
 
@@ -143,6 +148,8 @@ def _count(progress: Progress, gathered: Gathered, values: dict) -> None:
   progress.training.sampled_tokens += stats.sampled_tokens
   progress.training.harness_calls += stats.harness_calls
   progress.training.kernels_judged += int(values["kernels/judged"])
+  compiling = float(values["compile/seconds"])
+  progress.training_seconds += float(values["seconds/total"]) - compiling
   for once in gathered.rounds:
     progress.active_groups += int(once.active.sum())
     progress.groups += len(once.active)

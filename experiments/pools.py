@@ -20,7 +20,9 @@ def _limits(config):
 def _gpu(config):
   from kernels_eval.cuda.settings import CudaSettings
 
-  return CudaSettings(with_cpu_first=config.harness.cpu_first)
+  return CudaSettings(
+    with_cpu_first=config.harness.cpu_first, with_timing=config.harness.timing
+  )
 
 
 def _local(config):

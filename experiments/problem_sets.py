@@ -10,6 +10,9 @@ from leap_jax import rollout
 from leap_jax.tokenizer import Tokenizer
 from leap_jax.types import RolloutShape
 
+_SOURCES = {"kernels": client.compositions, "functions": client.functions}
+"""Of the names: (seed, count, (shortest, longest), reduced) -> names."""
+
 
 def names(config) -> tuple[list[str], list[str]]:
   """Names of training and held-out problems."""
@@ -17,7 +20,7 @@ def names(config) -> tuple[list[str], list[str]]:
   # Twice what is needed: a split is a fixed part of all names.
   wanted = 2 * p.num_train + 20 * p.num_heldout
   try:
-    drawn = client.compositions(
+    drawn = _SOURCES[p.source](
       p.seed, wanted, (p.min_operators, p.max_operators), p.reduced
     )
     return (

@@ -12,6 +12,7 @@ from experiments.state import Run
 from leap_jax import (
   batching,
   buffer,
+  corrections,
   draws,
   methods,
   optimizer,
@@ -81,12 +82,43 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
   )
 
 
+def make_method(method) -> methods.Method:
+  """From the section `method` of a config."""
+  return methods.make_method(
+    method.name,
+    gate=method.gate,
+    reward=method.reward,
+    credit=method.credit,
+    f_lo=method.f_lo,
+    f_hi=method.f_hi,
+    gamma=method.gamma,
+  )
+
+
+def make_policy_loss(config) -> update.Objective:
+  """The loss of an iteration, with the correction if there is one."""
+  objective = update.make_policy_loss(
+    temperature=config.rollout.temperature,
+    clip_low=config.learner.clip_low,
+    clip_high=config.learner.clip_high,
+    kl_coef=config.learner.kl_coef,
+  )
+  if config.method.correction == "none":
+    return objective
+  correction = corrections.CORRECTIONS[config.method.correction](
+    config.method.mirror_pop_delta
+  )
+  return objective._replace(
+    loss_fn=corrections.corrected(
+      objective.loss_fn, correction, lambda stats, micro: stats.logprobs
+    )
+  )
+
+
 def compile_programs(run: Run, state: TrainState) -> Programs:
   """Compiles everything, the largest first; shows what it is doing."""
   config = run.config
-  method = methods.METHODS[config.method.name](
-    f_lo=config.method.f_lo, f_hi=config.method.f_hi, gamma=config.method.gamma
-  )
+  method = make_method(config.method)
   specs = batching.bucket_specs(
     config.learner.bucket_tokens,
     config.learner.micro_tokens,
@@ -104,12 +136,7 @@ def compile_programs(run: Run, state: TrainState) -> Programs:
       run,
       state,
       make_optimizer(config),
-      update.make_policy_loss(
-        temperature=config.rollout.temperature,
-        clip_low=config.learner.clip_low,
-        clip_high=config.learner.clip_high,
-        kl_coef=config.learner.kl_coef,
-      ),
+      make_policy_loss(config),
       tuple(sharding.shard_rows(run.mesh, b) for b in empty),
     )
     on_compile("policy")

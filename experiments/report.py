@@ -30,10 +30,12 @@ def results(
   settings: dict[str, Any],
   progress: Any,
   after: dict[str, Any],
+  random_feedback: dict[str, Any] | None,
   num_params: int,
 ) -> dict[str, Any]:
   """The record of a finished run.
 
+  `run.training_seconds` is what curves and limits count: without compilation.
   `run.training` and `run.evaluation` hold what each of the two has used;
   `tokens`, `harness_calls` and `kernels_judged` of `run` are their sums;
   `turns`, `activation` and `faults` are of training.
@@ -42,6 +44,7 @@ def results(
     settings: flat config.
     progress: experiments.state.Progress.
     after: held-out results at the end.
+    random_feedback: the same with feedback on other problems, or None.
     num_params: of the policy.
   """
   groups = max(progress.groups, 1)
@@ -51,10 +54,12 @@ def results(
   return {
     "before": progress.before,
     "after": after,
+    "random_feedback": random_feedback,
     "run": {
       "method": settings["method.name"],
       "seed": settings["seed"],
       "iterations": progress.iterations,
+      "training_seconds": progress.training_seconds,
       "warm_start_steps": progress.warm_steps,
       "num_params": num_params,
       "seconds": seconds,
@@ -107,6 +112,12 @@ def table(result: dict[str, Any]) -> str:
     lines.append(
       f"{label:16}{_cell(old, percent):>10}{_cell(new, percent):>10}"
       f"{change:>10}"
+    )
+  control = result.get("random_feedback")
+  if control is not None:
+    lines.append(
+      f"{'':16}recovery rate with feedback on other problems: "
+      f"{_cell(control['recovery_rate'], True)}"
     )
   seconds = ", ".join(
     f"{stage} {value:.0f}" for stage, value in run["seconds"].items()

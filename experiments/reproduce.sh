@@ -5,19 +5,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs=${1:-runs/reproduce}
-for seed in 0 1 2; do
-  for method in leap grpo_multi_turn grpo_single_turn; do
-    config=quickstart
-    [ "$method" = grpo_multi_turn ] && config=quickstart_grpo_multi
-    [ "$method" = grpo_single_turn ] && config=quickstart_grpo_single
-    folder="$runs/$method/seed$seed"
-    python -m experiments.run \
-      --config="experiments/configs/$config.py" \
-      --config.seed="$seed" --workdir="$folder"
-    out="experiments/results/quickstart/$method/seed$seed"
-    mkdir -p "$out"
-    cp "$folder/results.json" "$out/"
-    gzip -9 -n -c "$folder/metrics.jsonl" > "$out/metrics.jsonl.gz"
-  done
-done
+python -m experiments.sweep --table=main \
+  --rows=leap,grpo_multi_turn,grpo_single_turn --seeds=3 \
+  --config=experiments/configs/quickstart.py \
+  --runs="$runs" --results="$runs/results"
+mkdir -p experiments/results/quickstart
+cp -r "$runs/results/." experiments/results/quickstart/
 python -m experiments.tables --write=README.md

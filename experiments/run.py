@@ -83,6 +83,7 @@ def _policy(config, run_folder, train_names, pool):
 def _train(config, settings, run_folder, pool) -> int:
   """Everything behind the start-up checks."""
   import contextlib
+  import dataclasses
 
   import jax
   import numpy as np
@@ -187,6 +188,7 @@ def _train(config, settings, run_folder, pool) -> int:
       trained=training.trained,
       frozen=training.frozen,
       base=base,
+      problems=progress.problems,
     )
     _say(
       f"policy: {count / 1e6:.2f} M parameters, {model.vocab_size} tokens; "
@@ -222,6 +224,11 @@ def _train(config, settings, run_folder, pool) -> int:
 
     # ------------------------------------------------------------ report
     after = heldout.evaluate(run, programs, train_state, progress, "after")
+    control = None
+    if config.eval.random_feedback:
+      control = heldout.evaluate_with_random_feedback(
+        run, programs, train_state, progress
+      )
     policy_io.save(
       run_folder / "policy",
       model,
@@ -229,8 +236,15 @@ def _train(config, settings, run_folder, pool) -> int:
       tokenizer,
       np.float32,
     )
-    result = report.results(settings, progress, after, count)
+    result = report.results(settings, progress, after, control, count)
     drawn = picture.draw(run_folder, result)
+    workdir.write_lines(
+      run_folder / "problems.jsonl",
+      (
+        {"name": name} | dataclasses.asdict(seen)
+        for name, seen in progress.problems.seen.items()
+      ),
+    )
     # Last: whoever finds it finds a run that has left everything behind.
     workdir.write_json(run_folder / "results.json", result)
     print("\n" + report.table(result))
@@ -240,13 +254,19 @@ def _train(config, settings, run_folder, pool) -> int:
 
 def _finished(config, run_folder) -> bool:
   """Prints the table of a run that has done its iterations already."""
-  from experiments import report, workdir
+  from experiments import budget, report, workdir
 
   result = workdir.outcome(run_folder)
   if result is None:
     return False
   done, wanted = result["run"]["iterations"], config.run.num_iterations
-  if done < wanted:
+  seconds = result["run"].get("training_seconds", 0.0)
+  if not budget.is_spent(
+    done,
+    seconds,
+    num_iterations=wanted,
+    max_training_s=config.run.max_training_s,
+  ):
     _say(f"{run_folder} has {done} iterations; going on to {wanted}")
     return False
   print(report.table(result))

@@ -204,6 +204,7 @@ _CHECKS = {
   "problems.min_operators": _at_least(1),
   "problems.max_operators": _between(1, 8),
   "problems.reduced": _between(0.0, 1.0),
+  "problems.source": _choice(("kernels", "functions")),
   "problems.num_train": _at_least(1),
   "problems.num_heldout": _at_least(1),
   "problems.heldout_split": _choice(SPLITS[1:]),
@@ -212,6 +213,7 @@ _CHECKS = {
   "harness.backend": _choice(pools.BACKENDS),
   "harness.executor": _choice(EXECUTORS),
   "harness.cpu_first": _anything,
+  "harness.timing": _anything,
   "harness.ray_address": _unset_or(_named),
   "harness.num_workers": _at_least(0),
   "harness.seed": _SEED,
@@ -241,6 +243,13 @@ _CHECKS = {
   "sampler.prompts_per_call": _at_least(0),
   "sampler.shared_prompts": _anything,
   "method.name": _choice(choices.METHODS),
+  "method.gate": _choice(("own", *choices.GATES)),
+  "method.reward": _choice(("own", *choices.REWARDS)),
+  "method.credit": _choice(("own", *choices.CREDITS)),
+  "method.fail_rate_decay": _below_one,
+  "method.correction": _choice(choices.CORRECTIONS),
+  "method.mirror_pop_delta": _above(0.0),
+  "method.sampling": _choice(choices.SAMPLINGS),
   "method.f_lo": _between(0.0, 1.0),
   "method.f_hi": _between(0.0, 1.0),
   "method.gamma": _between(0.0, 1.0),
@@ -272,7 +281,9 @@ _CHECKS = {
   "warm_start.checkpoint_every": _at_least(1),
   "eval.every": _at_least(0),
   "eval.ks": _ascending,
+  "eval.random_feedback": _anything,
   "run.num_iterations": _at_least(0),
+  "run.max_training_s": _unset_or(_above(0.0)),
   "run.checkpoint_every": _at_least(1),
   "run.keep_checkpoints": _at_least(2),
   "run.save_trajectories": _anything,
@@ -303,8 +314,32 @@ def validate(config: config_dict.ConfigDict) -> None:
       "config.problems.min_operators is above max_operators",
     ),
     (
+      config.method.reward != "rank_speed" or config.harness.timing,
+      "config.method.reward=rank_speed needs config.harness.timing=true: "
+      "without it no kernel has a speed",
+    ),
+    (
+      config.problems.source == "kernels" or config.warm_start.num_steps == 0,
+      "config.warm_start is for config.problems.source=kernels: there are no "
+      "conversations about Python functions",
+    ),
+    (
+      config.problems.source == "kernels" or config.problems.max_operators <= 6,
+      f"config.problems.max_operators={config.problems.max_operators}: Python "
+      "functions have at most 6 steps",
+    ),
+    (
       config.method.f_lo <= config.method.f_hi,
       "config.method.f_lo is above f_hi: the gate would never open",
+    ),
+    (
+      config.method.name not in choices.TURN_LEVEL_METHODS
+      or (config.method.reward, config.method.credit) == ("own", "own"),
+      f"config.method.name={config.method.name} pays turns by what they return "
+      "and takes no other config.method.reward or credit; methods that do: "
+      + ", ".join(
+        m for m in choices.METHODS if m not in choices.TURN_LEVEL_METHODS
+      ),
     ),
     (
       rollout.max_context_tokens

@@ -11,7 +11,7 @@ import tqdm
 
 from kernels_eval import client
 from kernels_eval.schema import ProblemCard
-from leap_jax import checkpoint, compilations, metrics
+from leap_jax import checkpoint, compilations, history, metrics
 from leap_jax.models import transformer
 from leap_jax.tokenizer import Tokenizer
 from leap_jax.trained import Trained, whole_policy
@@ -42,16 +42,21 @@ class Progress:
   training: Cost = dataclasses.field(default_factory=Cost)
   evaluation: Cost = dataclasses.field(default_factory=Cost)
   # Of training:
+  training_seconds: float = 0.0  # without compilation
   active_groups: int = 0
   groups: int = 0
   turns: int = 0
   faults: int = 0
+  # Held-out evaluations so far: the lines of heldout.jsonl.
+  evaluations: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+  problems: history.History = dataclasses.field(default_factory=history.History)
 
   @classmethod
   def from_record(cls, record: dict[str, Any]) -> "Progress":
     """From what `dataclasses.asdict` made of it."""
     costs = {name: Cost(**record[name]) for name in ("training", "evaluation")}
-    return cls(**(record | costs))
+    problems = history.History.from_record(record["problems"])
+    return cls(**(record | costs | {"problems": problems}))
 
   def spend(self, stage: str, seconds: float) -> None:
     """Adds time to a stage."""
@@ -76,6 +81,7 @@ class Run:
   heldout: list[ProblemCard]
   num_skipped: int  # problems whose prompt does not fit
   say: Callable[[str], None]
+  problems: history.History  # that of the run's Progress
   trained: Trained = whole_policy("float32")
   frozen: Any = None  # of the policy, where only a part is trained
   base: dict[str, str] | None = None  # which policy that is; in checkpoints

@@ -1,11 +1,16 @@
-"""README tables from run folders, and from nothing else.
+"""Tables from run folders, and from nothing else.
 
     python -m experiments.tables [--runs=experiments/results/quickstart]
+    python -m experiments.tables --table=main --runs=RESULTS [--csv=FILE]
+    python -m experiments.tables --table=all --runs=RESULTS --plots=DIR
     python -m experiments.tables --write=README.md
 
-A row is a method, its numbers are means over seeds with the sample standard
-deviation; a method without a run reads "not run". Runs that differ in more than
-method and seed are refused. `--write` replaces what
+Without --table, the quickstart's: a row is a method, its numbers are means over
+seeds with the sample standard deviation. With one, a table of the paper beside
+ours, from what `experiments.sweep` has left: mean and 95 % interval. A row
+without a run reads "not run". Runs that differ in more than what their rows
+change are refused; so are runs of different commits or hardware unless
+--allow_mixed is given, and then the table says so. `--write` replaces what
 stands between the markers of a Markdown file.
 """
 
@@ -16,6 +21,10 @@ import statistics
 import sys
 from collections.abc import Sequence
 from typing import Any
+
+from experiments.config_file import near
+from experiments.records import TableError
+from experiments.rows import TABLES
 
 METHODS = {  # folder: label, config
   "leap": ("**LEAP**", "quickstart"),
@@ -32,12 +41,19 @@ _NOT_RUN = "not run"
 _MAY_DIFFER = ("seed", "method.name")
 
 
-class TableError(Exception):
-  """The runs make no table; one line says which and why."""
+def markers(table: str) -> tuple[str, str]:
+  """Lines of a Markdown file between which a table stands."""
+  return (f"<!-- {table} table: begin -->", f"<!-- {table} table: end -->")
 
 
-def load(folder: pathlib.Path) -> dict[str, list[dict[str, Any]]]:
+def load(
+  folder: pathlib.Path, *, allow_mixed: bool = False
+) -> dict[str, list[dict[str, Any]]]:
   """results.json of every seed, by method; sorted by seed.
+
+  Args:
+    folder: of the quickstart's results.
+    allow_mixed: take runs of different commits or hardware.
 
   Raises:
     TableError: a file cannot be read, lies in the folder of another method or
@@ -51,6 +67,8 @@ def load(folder: pathlib.Path) -> dict[str, list[dict[str, Any]]]:
       result = _read(path, method)
       first = first or (path, result)
       _check_alike(*first, path, result)
+      if not allow_mixed:
+        _check_one_origin(*first, path, result)
       runs[method].append(result)
     runs[method].sort(key=lambda result: result["run"]["seed"])
   return runs
@@ -95,6 +113,16 @@ def _check_alike(path, result, other_path, other):
     if _sizes(other)[key] != value:
       raise TableError(
         f"{path} has {value} {key}, {other_path} {_sizes(other)[key]}"
+      )
+
+
+def _check_one_origin(path, result, other_path, other):
+  for key in ("commit", "hardware"):
+    one, two = result["run"][key], other["run"][key]
+    if one != two:
+      raise TableError(
+        f"{path} is of {key} {one}, {other_path} of {two}: do the older runs "
+        "again, or add --allow_mixed, and the table will say so"
       )
 
 
@@ -211,22 +239,89 @@ def write(
   return new != text
 
 
+def _chosen(name: str) -> list[str]:
+  """Tables that are asked for."""
+  from experiments import columns
+
+  if name == "all":
+    return list(columns.COLUMNS)
+  if name not in columns.COLUMNS:
+    names = ("quickstart", "all", *columns.COLUMNS)
+    raise TableError(
+      f"no table {name}; there are {', '.join(names)}{near(name, names)}"
+    )
+  return [name]
+
+
+def _compare(arguments) -> None:
+  """Tables of sweeps, and their pictures."""
+  from experiments import comparison, intervals, plots, records
+
+  if arguments.runs is None:
+    raise TableError(
+      f"--table={arguments.table} needs --runs=, a sweep's folder of results"
+    )
+  if not arguments.runs.is_dir():
+    raise TableError(f"no folder {arguments.runs}")
+  texts = {}
+  for name in _chosen(arguments.table):
+    runs = records.load(
+      arguments.runs, TABLES[name], allow_mixed=arguments.allow_mixed
+    )
+    draws = intervals.draw(runs) if any(runs.values()) else None
+    table = comparison.markdown(name, runs, draws)
+    if arguments.write is None:
+      print(table + "\n")
+    else:
+      write(arguments.write, table, *markers(name))
+    texts[name] = comparison.comma_separated(name, runs, draws)
+    if arguments.plots is not None and draws is not None:
+      for path in plots.draw(arguments.plots, name, runs, draws):
+        print(path, file=sys.stderr)
+  if arguments.csv is not None:
+    # One header: the first line of the first table.
+    lines = [text.split("\n", 1) for text in texts.values()]
+    arguments.csv.write_text(
+      lines[0][0] + "\n" + "".join(rest for _, rest in lines)
+    )
+
+
+def _quickstart(arguments) -> None:
+  """The README's first table."""
+  table = markdown(
+    load(arguments.runs or RESULTS, allow_mixed=arguments.allow_mixed)
+  )
+  if arguments.write is None:
+    print(table)
+  else:
+    write(arguments.write, table)
+
+
 def main(argv: Sequence[str]) -> int:
-  """Prints or writes the table."""
+  """Prints or writes tables."""
   parser = argparse.ArgumentParser(
     prog="python -m experiments.tables",
     description=__doc__,
     formatter_class=argparse.RawDescriptionHelpFormatter,
+    allow_abbrev=False,
   )
-  parser.add_argument("--runs", type=pathlib.Path, default=RESULTS)
-  parser.add_argument("--write", type=pathlib.Path, default=None)
+  path = pathlib.Path
+  parser.add_argument(
+    "--table",
+    default="quickstart",
+    help=f"quickstart (the default), {', '.join(TABLES)}",
+  )
+  parser.add_argument("--runs", type=path, help="folder of results")
+  parser.add_argument("--write", type=path, help="a Markdown file")
+  parser.add_argument("--csv", type=path, help="file for the same numbers")
+  parser.add_argument("--plots", type=path, help="folder for pictures")
+  parser.add_argument("--allow_mixed", action="store_true")
   arguments = parser.parse_args(argv)
   try:
-    table = markdown(load(arguments.runs))
-    if arguments.write is None:
-      print(table)
+    if arguments.table == "quickstart":
+      _quickstart(arguments)
     else:
-      write(arguments.write, table)
+      _compare(arguments)
   except (TableError, OSError) as error:
     print(f"experiments.tables: {error}", file=sys.stderr)
     return 2

@@ -7,6 +7,9 @@ tensorboard/           the same for TensorBoard
 checkpoints/           to go on from
 trajectories/          every conversation, one compressed file a rollout: of
                        each iteration, its refills, each evaluation
+heldout.jsonl          one line a held-out evaluation: what training had used by
+                       then, and by problem how many samples came to what
+problems.jsonl         one line a training problem: visits, failures, open gates
 policy/                the trained policy
 results.json           the outcome
 learning_curve.png     the picture of it
@@ -19,7 +22,7 @@ import json
 import os
 import pathlib
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -35,6 +38,7 @@ MAY_CHANGE = (
   "warm_start.checkpoint_every",
   "harness.ray_address",
   "run.num_iterations",
+  "run.max_training_s",
   "run.checkpoint_every",
   "run.keep_checkpoints",
   "run.save_trajectories",
@@ -45,6 +49,13 @@ def write_json(path: pathlib.Path, value: Any) -> None:
   """Writes a file that is whole or not there."""
   temporary = path.with_name(path.name + ".tmp")
   temporary.write_text(json.dumps(value, indent=2, sort_keys=True) + "\n")
+  os.replace(temporary, path)
+
+
+def write_lines(path: pathlib.Path, records: Iterable[Any]) -> None:
+  """Writes JSON lines; the file is whole or not there."""
+  temporary = path.with_name(path.name + ".tmp")
+  temporary.write_text("".join(json.dumps(r) + "\n" for r in records))
   os.replace(temporary, path)
 
 
@@ -61,10 +72,14 @@ def _read_json(path):
 
 
 @contextlib.contextmanager
-def held(workdir: pathlib.Path) -> Iterator[None]:
-  """Makes the folder and keeps other runs out of it.
+def held(workdir: pathlib.Path, option: str = "--workdir") -> Iterator[None]:
+  """Makes the folder and keeps others out of it.
 
   The lock goes with the process, however that ends.
+
+  Args:
+    workdir: the folder.
+    option: the flag that names another one, for the message.
 
   Raises:
     UsageError: another process holds it, or the folder is not writable.
@@ -83,7 +98,7 @@ def held(workdir: pathlib.Path) -> Iterator[None]:
       file.seek(0)
       raise UsageError(
         f"process {file.read().strip() or '?'} is working in {workdir}; wait "
-        "for it, or use another --workdir"
+        f"for it, or use another {option}"
       ) from None
     except OSError as error:
       raise UsageError(

@@ -55,6 +55,13 @@ def _problem(name):
     raise BadRequest(str(error)) from None
 
 
+def _card(name):
+  try:
+    return client.card(name)
+  except problems.UnknownProblem as error:
+    raise BadRequest(str(error)) from None
+
+
 def _list(arguments):
   del arguments
   for name in sorted(problems.FAMILIES):
@@ -63,6 +70,15 @@ def _list(arguments):
 
 
 def _show(arguments):
+  card = _card(arguments.problem)
+  if card.language == "python":
+    if arguments.solution:
+      raise BadRequest(f"{card.name} has no stored solution")
+    print(
+      f"{card.name} (level {card.level})\n\n{card.statement}\n\n"
+      f"{card.signature}"
+    )
+    return OK
   problem = _problem(arguments.problem)
   print(f"{problem.name} (level {problem.level})\n")
   print(f"{problem.statement}\n")
@@ -101,7 +117,7 @@ def _read(path):
 
 
 def _check(arguments):
-  problem = _problem(arguments.problem)
+  problem = _card(arguments.problem)
   text = _read(arguments.file)
   try:
     with contextlib.ExitStack() as stack:

@@ -26,6 +26,8 @@ from kernels_eval.cpu import executor as executor_lib
 from kernels_eval.cpu import host as host_lib
 from kernels_eval.cpu import toolchain
 from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.functions import judging as function_judging
+from kernels_eval.functions import pipelines
 from kernels_eval.schema import (
   HARNESS_VERSION,
   Diagnostic,
@@ -356,9 +358,17 @@ def main(argv: list[str]) -> int:
   except (toolchain.ToolchainError, host_lib.HostError, OSError) as error:
     frames.write(answers, msgspec.msgpack.encode(str(error)))
     return 1
+  functions = function_judging.FunctionJudge(arguments.root, settings, seed)
+
+  def close_both():
+    functions.close()
+    close()
+
   ending = threading.Event()
   ender = threading.Thread(
-    target=_end_with_client, args=(ending, close, arguments.root), daemon=True
+    target=_end_with_client,
+    args=(ending, close_both, arguments.root),
+    daemon=True,
   )
   ender.start()
   frames.write(answers, msgspec.msgpack.encode(hello))
@@ -368,7 +378,9 @@ def main(argv: list[str]) -> int:
       if frame is None:
         break
       request = msgspec.msgpack.decode(frame, type=Request)
-      frames.write(answers, msgspec.msgpack.encode(judge.evaluate(request)))
+      is_function = pipelines.is_name(request.problem)
+      found = (functions if is_function else judge).evaluate(request)
+      frames.write(answers, msgspec.msgpack.encode(found))
   except (host_lib.HostError, frames.FrameError, OSError):
     if not ending.wait(0.1):  # else it is the end that makes the job fail
       raise

@@ -212,8 +212,9 @@ class ProblemCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   name: str
   level: int
   statement: str
-  signature: str  # CUDA C++
-  launch: str  # the default launch plan
+  signature: str  # CUDA C++, or Python
+  launch: str  # the default launch plan; empty for a Python function
+  language: str = "cuda"  # or "python": what is to be written
 
 
 HARNESS_VERSION = "2"

@@ -28,6 +28,45 @@ SIZES = (  # models.sizes.SIZES
   "gemma3-1b",
 )
 ATTENTION = ("xla", "cudnn")  # models.attention.IMPLEMENTATIONS
-METHODS = ("leap", "grpo_multi_turn", "grpo_single_turn")  # methods.METHODS
+METHODS = (  # methods.METHODS
+  "leap",
+  "grpo_multi_turn",
+  "grpo_single_turn",
+  "kevin",
+  "murphy",
+  "trloo",
+  "prime_echo",
+)
+# methods.TURN_ADVANTAGES: no reward of a whole sample, no credit to spread.
+TURN_LEVEL_METHODS = ("kevin", "murphy", "trloo")
+GATES = (  # methods.GATES
+  "open",
+  "closed",
+  "difficulty",
+  "easy",
+  "hard",
+  "hard_not_hopeless",
+  "band",
+  "random",
+  "smoothed",
+)
+REWARDS = (  # methods.REWARDS
+  "rank",
+  "rank_std",
+  "rank_floor_solved",
+  "rank_fail_tiers",
+  "rank_speed",
+  "solved_std",
+  "solved_loo",
+  "first_turn_std",
+  "hand_set_std",
+  "hand_set_loo",
+  "prime_echo_std",
+)
+# methods.CREDITS
+CREDITS = ("discounted", "discounted_last", "shared", "first_turn")
+# corrections.CORRECTIONS
+CORRECTIONS = ("none", "tis", "geometric_mask", "mirror_pop")
+SAMPLINGS = ("uniform", "predictive")  # gathering.SAMPLINGS
 # losses.NORMALIZATIONS
 NORMALIZATIONS = ("token_mean", "sequence_mean", "constant_length")

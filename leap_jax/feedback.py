@@ -17,6 +17,12 @@ _HEADLINE = {
   Status.INTEGRITY_VIOLATION: "Integrity violation",
 }
 
+# Where a function was asked for and not a kernel.
+_FUNCTION_HEADLINE = {
+  Status.PASSED: "The function is right",
+  Status.NO_KERNEL: "No function found",
+}
+
 
 def _number(x: float) -> str:
   return f"{x:.3g}"
@@ -41,6 +47,8 @@ def render(evaluation: Evaluation, stop_reason: StopReason) -> str:
       return cut_first
     return f"{cut_first} {render(evaluation, StopReason.STOP)}"
   head = _HEADLINE[evaluation.status]
+  if evaluation.executor == "python":
+    head = _FUNCTION_HEADLINE.get(evaluation.status, head)
   mismatch = evaluation.mismatch
   if mismatch is None:
     return f"{head}: {evaluation.message}."

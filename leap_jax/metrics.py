@@ -80,6 +80,10 @@ METRICS = {
     "nats",
     "maximum of the same over all own tokens of the rows, with weight or not",
   ),
+  "update/rejected": (
+    "fraction",
+    "own tokens with weight to which a correction gave none",
+  ),
   "update/rows": ("rows", "trajectories with an advantage"),
   "update/rows_dropped": ("rows", "trajectories without one"),
   "update/samples": (

@@ -109,6 +109,27 @@ def summarize(
   }
 
 
+def by_problem(
+  trajectories: Sequence[Trajectory], num_turns: int
+) -> dict[str, list[int]]:
+  """Counts by problem name: samples solved at turn 1, ..., T, samples not
+  solved, turns used. Samples lost to faults are left out.
+
+  All rates of `Outcome` but pass@k are ratios of sums of these, so that
+  problems can be drawn again (bootstrap) without the conversations.
+  """
+  counts: dict[str, list[int]] = {}
+  for trajectory in trajectories:
+    if trajectory.end_reason == EndReason.FAULT:
+      continue
+    of = counts.setdefault(trajectory.problem.name, [0] * (num_turns + 2))
+    used = len(trajectory.turns)
+    solved = trajectory.end_reason == EndReason.SOLVED
+    of[used - 1 if solved else num_turns] += 1
+    of[-1] += used
+  return counts
+
+
 def evaluate_policy(
   sampler: Sampler,
   programs: buffer_lib.Programs,

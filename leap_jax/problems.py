@@ -1,7 +1,7 @@
 """Splits of problems and the order in which a run meets them."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -9,6 +9,10 @@ from kernels_eval import client
 from kernels_eval.schema import ProblemCard
 
 SPLITS = ("train", "validation", "test")
+
+# GRESO (arXiv 2506.02177): a problem whose last z visits had no spread is taken
+# with probability max(p^z, floor).
+_REVISIT, _REVISIT_FLOOR = 0.5, 0.01
 
 
 def split_of(name: str) -> str:
@@ -63,3 +67,44 @@ def at_iteration(
     order = np.random.default_rng((seed, epoch)).permutation(len(problems))
     chosen.append(problems[int(order[place])])
   return chosen
+
+
+def predicted(
+  problems: Sequence[ProblemCard],
+  seed: int,
+  cursor: int,
+  count: int,
+  uniform_visits: Mapping[str, int],
+) -> tuple[list[ProblemCard], int]:
+  """The next problems, those that lately taught nothing drawn less.
+
+  The order is that of `at_iteration`; a problem is passed over with
+  probability 1 - max(.5^z, .01), z = visits in a row in which all samples
+  came to the same (GRESO, arXiv 2506.02177; SPEED-RL, arXiv 2506.09016, does it
+  by a few trial samples). A pure function of its arguments.
+
+  Args:
+    problems: the training split.
+    seed: of orders and lots.
+    cursor: places of the order that have been looked at.
+    count: problems to draw.
+    uniform_visits: z by problem name; 0 for one that is not there.
+
+  Returns:
+    The problems, and the new cursor.
+  """
+  chosen = []
+  size = len(problems)
+  epoch, order, lots = -1, None, None
+  while len(chosen) < count:
+    if cursor // size != epoch:
+      epoch = cursor // size
+      order = np.random.default_rng((seed, epoch)).permutation(size)
+      lots = np.random.default_rng((seed, epoch, 1)).random(size)
+    place = cursor % size
+    card = problems[int(order[place])]
+    z = uniform_visits.get(card.name, 0)
+    if lots[place] < max(_REVISIT**z, _REVISIT_FLOOR):
+      chosen.append(card)
+    cursor += 1
+  return chosen, cursor

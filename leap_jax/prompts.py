@@ -14,17 +14,23 @@ def template(name: str) -> str:
   return (folder / f"{name}.txt").read_text().rstrip("\n")
 
 
+# By what is to be written: the templates of a problem and of feedback.
+_PROBLEM = {"cuda": "problem", "python": "problem_python"}
+_FEEDBACK = {"cuda": "feedback", "python": "feedback_python"}
+
+
 def problem_message(problem: ProblemCard) -> Message:
   """What opens a conversation."""
-  text = template("problem").format(
+  text = template(_PROBLEM[problem.language]).format(
     statement=problem.statement, signature=problem.signature
   )
   return Message("user", text)
 
 
-def feedback_message(verdict: str) -> Message:
+def feedback_message(verdict: str, language: str = "cuda") -> Message:
   """What follows a failed turn; `verdict` comes from `feedback.render`."""
-  return Message("user", template("feedback").format(verdict=verdict))
+  text = template(_FEEDBACK[language]).format(verdict=verdict)
+  return Message("user", text)
 
 
 def answer_message(source: str) -> Message:

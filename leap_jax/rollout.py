@@ -100,7 +100,11 @@ def feedback_context(
   Returns:
     (ids, the text of them, whether it was cut).
   """
-  message = prompts.feedback_message(feedback.render(evaluation, stop_reason))
+  message = prompts.feedback_message(
+    feedback.render(evaluation, stop_reason),
+    # The judge of Python functions calls itself by their language.
+    "python" if evaluation.executor == "python" else "cuda",
+  )
   head, body, tail = tokenizer.framed(message)  # head and tail: kept whole
   if stop_reason != StopReason.STOP:
     head = [tokenizer.stop_tokens[0], *head]

@@ -73,6 +73,16 @@ class Rollouts(NamedTuple):
   speedup: jax.Array  # [P, G, T] float32; 0 where nothing was timed
 
 
+class Outcomes(NamedTuple):
+  """What an iteration's turns came to: all that an advantage may look at."""
+
+  correct: jax.Array  # [P, G, T] bool
+  executed: jax.Array  # [P, G, T] bool
+  ok: jax.Array  # [P, G] bool: False where the harness failed
+  speedup: jax.Array  # [P, G, T] float32; 0 where nothing was timed
+  progress: jax.Array  # [P, G, T] int32: outcomes.progress_of; 0 if not run
+
+
 class Bucket(NamedTuple):
   """Rows of one padded length, in micro-batches: M micro-batches of B rows.
 

@@ -50,10 +50,13 @@ def get_config() -> config_dict.ConfigDict:
   )
 
   c.problems = config_dict.ConfigDict()
-  # Composed problems: chains of operators (kernels_eval/problems/composer.py).
+  # "kernels": chains of operators (kernels_eval/problems/composer.py);
+  # "functions": Python functions of lists, for transfer
+  # (kernels_eval/functions/pipelines.py), which the tiny policy cannot write.
+  c.problems.source = "kernels"
   c.problems.min_operators = 1
   c.problems.max_operators = 4
-  c.problems.reduced = 0.35  # fraction that ends in a row reduction
+  c.problems.reduced = 0.35  # fraction that ends in a row reduction, a number
   c.problems.num_train = 1024  # problems of the training split
   c.problems.num_heldout = 48  # problems of the held-out split
   c.problems.heldout_split = "validation"  # or "test"
@@ -73,6 +76,9 @@ def get_config() -> config_dict.ConfigDict:
   # On a GPU: whether kernels run on the CPU executor first, so that those that
   # fail there never reach the GPU, which takes a second over each of them.
   c.harness.cpu_first = True
+  # Time right kernels on the GPU, beside the canonical ones: what the reward
+  # "rank_speed" ranks by. The CPU times nothing.
+  c.harness.timing = False
   # Judge processes (of each machine); 0 = one for each processor.
   c.harness.num_workers = 0
   c.harness.seed = 0  # of the hidden test inputs
@@ -124,9 +130,20 @@ def get_config() -> config_dict.ConfigDict:
 
   c.method = config_dict.ConfigDict()
   c.method.name = "leap"  # a key of methods.METHODS
+  # Parts of it: "own", or another one in its place (leap_jax/methods.py).
+  c.method.gate = "own"  # a key of methods.GATES
+  c.method.reward = "own"  # a key of methods.REWARDS
+  c.method.credit = "own"  # a key of methods.CREDITS
   c.method.f_lo = 0.5  # DCP: least fraction of first-turn failures ...
   c.method.f_hi = 0.875  # ... and most, of a group that gets more turns
   c.method.gamma = 0.4  # discount of a repair's reward to earlier turns
+  c.method.fail_rate_decay = 0.5  # weight of the past, gate "smoothed"
+  # For a sampler that is not the trainer: a key of corrections.CORRECTIONS.
+  c.method.correction = "none"
+  c.method.mirror_pop_delta = 0.05  # mean |log ratio| of a turn, in nats
+  # Order of training problems: "uniform", or "predictive" (problems whose
+  # samples lately all came to the same are drawn less).
+  c.method.sampling = "uniform"
 
   c.learner = config_dict.ConfigDict()
   c.learner.learning_rate = 1e-6
@@ -168,9 +185,15 @@ def get_config() -> config_dict.ConfigDict:
   c.eval = config_dict.ConfigDict()
   c.eval.every = 0  # iterations between held-out evaluations; 0 = ends only
   c.eval.ks = (1, 4, 8)  # of pass@k
+  # At the end once more, with feedback on other problems: what of the repairs
+  # is due to the feedback?
+  c.eval.random_feedback = False
 
   c.run = config_dict.ConfigDict()
-  c.run.num_iterations = 20
+  c.run.num_iterations = 20  # at most
+  # Seconds of training (no held-out evaluation, no compilation) after which no
+  # further iteration is begun; unset = no limit.
+  c.run.max_training_s = config_dict.placeholder(float)
   c.run.checkpoint_every = 5  # iterations
   c.run.keep_checkpoints = 3
   c.run.save_trajectories = True

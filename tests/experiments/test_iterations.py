@@ -23,7 +23,14 @@ from experiments.configs import base
 from experiments.state import Cost, NonFinite, Progress, Run
 from kernels_eval import client
 from kernels_eval.schema import Status
-from leap_jax import batching, compilations, dcp, methods, sharding, update
+from leap_jax import (
+  batching,
+  compilations,
+  history,
+  methods,
+  sharding,
+  update,
+)
 
 
 class FakePool:
@@ -82,6 +89,7 @@ def setup(
       heldout=list(cards),
       num_skipped=0,
       say=said.append,
+      problems=history.History(),
     )
     tx = programs.make_optimizer(config)
     state = sharding.replicate(
@@ -100,7 +108,7 @@ def setup(
       )
     )
     made = programs.Programs(
-      methods.METHODS["leap"](f_lo=0.5, f_hi=0.875, gamma=0.4),
+      programs.make_method(config.method),
       sampling,
       compiled_buffer,
       step,
@@ -264,6 +272,32 @@ def test_a_replaced_group_is_counted_and_kept_on_disk(
   assert progress.active_groups <= rounds - 1
 
 
+@pytest.mark.parametrize(
+  "limit,expected", [(None, 3), (1e-9, 1), (1e9, 3)], ids=str
+)
+def test_training_ends_with_its_time(setup, stopping, limit, expected):
+  run, made, state, _, _ = setup(all_wrong, stopping)
+  saved = []
+  with run.config.unlocked():
+    run.config.run.num_iterations = 3
+    run.config.run.max_training_s = limit
+    run.config.run.checkpoint_every = 10
+    run.config.run.save_trajectories = False
+  run = dataclasses.replace(
+    run,
+    writer=SimpleNamespace(write=lambda step, values: None),
+    checkpoints=SimpleNamespace(save=lambda step, *_: saved.append(step)),
+  )
+  progress = Progress()
+  iterations.train(run, made, state, None, progress)
+  assert progress.iterations == expected
+  assert progress.training_seconds > 0
+  assert saved == [expected]  # the end is always saved
+  # It has had its time: called again, it begins nothing.
+  iterations.train(run, made, state, None, progress)
+  assert progress.iterations == expected
+
+
 def test_faults_of_replaced_groups_are_counted(setup, stopping, lucky_later):
   def decide(request):
     status = lucky_later(request)
@@ -300,9 +334,10 @@ def test_a_lost_iteration_has_no_accuracy_and_says_why(setup, stopping):
     Status.WRONG_ANSWER if place(r) == (0, 0) else Status.INFRASTRUCTURE_ERROR
   )
   run, made, state, _, said = setup(decide, stopping)
-  made = dataclasses.replace(
-    made, method=made.method._replace(gate=jax.jit(dcp.open_gate))
+  always = methods.make_method(
+    "leap", gate="open", f_lo=0.5, f_hi=0.875, gamma=0.4
   )
+  made = dataclasses.replace(made, method=always)
   written = []
   writer = SimpleNamespace(write=lambda *line: written.append(line))
   run = dataclasses.replace(run, writer=writer)
@@ -378,6 +413,45 @@ def test_the_same_iteration_twice_is_the_same(setup, stopping):
     new, _, _ = iterations.iterate(run, made, state, 5)
     outcomes.append(jax.device_get(new.params))
   assert same(*outcomes)
+
+
+@pytest.mark.parametrize("gate", ["random", "smoothed"])
+def test_lots_and_memory_survive_a_resume(setup, stopping, gate):
+  rng = np.random.default_rng(4)
+  luck = rng.random((6, 64, 8)) < 0.4  # iteration, row, turn
+  current = {}
+  decide = lambda r: (
+    Status.PASSED if luck[current["i"]][place(r)] else Status.WRONG_ANSWER
+  )
+  run, made, state, pool, _ = setup(decide, stopping)
+  with run.config.unlocked():
+    run.config.method.gate = gate
+    run.config.method.sampling = "predictive"
+  made = dataclasses.replace(
+    made, method=programs.make_method(run.config.method)
+  )
+
+  def play(run, first, last):
+    seen = []
+    for current["i"] in range(first, last):
+      gathered = gathering.gather(run, made, state.params, current["i"])
+      once = gathered.rounds[0]
+      names = [t.problem.name for t in once.trajectories]
+      seen.append((names, once.active.tolist(), once.executed.tolist()))
+    return seen
+
+  straight = play(run, 0, 6)
+  halfway = dataclasses.replace(run, problems=history.History())
+  begun = play(halfway, 0, 3)
+  record = json.loads(
+    json.dumps(dataclasses.asdict(Progress(problems=halfway.problems)))
+  )
+  resumed = dataclasses.replace(
+    run, problems=Progress.from_record(record).problems
+  )
+  assert begun + play(resumed, 3, 6) == straight
+  assert resumed.problems == run.problems
+  assert sum(one.visits for one in run.problems.seen.values()) == 12
 
 
 def test_numbers_that_are_not_finite_stop_the_run(setup, stopping):

@@ -114,6 +114,40 @@ def test_training_and_evaluation_are_counted_apart(straight):
   assert training["seconds"] > 0 and evaluation["seconds"] > 0
 
 
+def test_evaluations_and_problems_are_on_disk(straight):
+  workdir, _, _ = straight
+  read = lambda name: metrics.read(workdir / name)
+  result = json.loads((workdir / "results.json").read_text())
+  records = lines(workdir)
+  evaluations = read("heldout.jsonl")
+  assert [e["iteration"] for e in evaluations] == [0, 2, 4, 4]
+  assert evaluations[3]["label"] == "random feedback"
+  control = result["random_feedback"]
+  # The first turn is the same: nobody has read anything yet.
+  assert control["acc_at_1"] == result["after"]["acc_at_1"]
+  for evaluation, side in ((0, "before"), (2, "after")):
+    # Turn 1, turn 2, not solved, turns used; by problem.
+    counts = [
+      sum(c)
+      for c in zip(*evaluations[evaluation]["problems"].values(), strict=True)
+    ]
+    solved = result[side]
+    assert sum(counts[:3]) == solved["num_samples"]
+    assert counts[0] / sum(counts[:3]) == solved["acc_at_1"]
+    assert counts[3] == solved["harness_calls"]
+  # Costs are those of the iterations so far.
+  assert evaluations[0]["tokens"] == 0 == evaluations[0]["seconds"]
+  assert evaluations[1]["tokens"] == sum(
+    r["rollout/tokens"] for r in records[:2]
+  )
+  seconds = sum(r["seconds/total"] - r["compile/seconds"] for r in records)
+  assert evaluations[2]["seconds"] == pytest.approx(seconds)
+  seen = read("problems.jsonl")
+  rounds = 4 + sum(r["rollout/refill_rounds"] for r in records)
+  assert sum(one["visits"] for one in seen) == 2 * rounds
+  assert sum(one["samples"] for one in seen) == 8 * rounds
+
+
 def test_every_line_has_the_metrics_of_an_iteration(straight):
   workdir, _, _ = straight
   records = lines(workdir)

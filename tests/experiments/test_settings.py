@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from experiments import run, settings, state
+from experiments import gathering, run, settings, state
 from experiments.configs import base
-from leap_jax import choices, head, lora, losses, methods
+from leap_jax import choices, corrections, head, lora, losses, methods
 from leap_jax.models import attention, sizes, whole_rows
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -49,6 +49,22 @@ def parse(*arguments, config=QUICKSTART):
     ("--config.learner.learning_rate=fast", ["learning_rate=fast", "a number"]),
     ("--config.learner.learning_rate=0", ["learning_rate=0.0", "above 0"]),
     ("--config.method.name=leep", ["method.name=leep", "did you mean leap"]),
+    (
+      "--config.method.gate=hrad",
+      ["method.gate=hrad", "own, open, closed, difficulty", "mean hard?"],
+    ),
+    ("--config.method.reward=rnak", ["reward=rnak", "did you mean rank"]),
+    ("--config.method.credit=last", ["credit=last", "discounted_last"]),
+    ("--config.method.reward=rank_speed", ["needs config.harness.timing=true"]),
+    (
+      "--config.problems.source=functions --config.warm_start.num_steps=1",
+      ["config.warm_start is for config.problems.source=kernels"],
+    ),
+    (
+      "--config.problems.source=functions --config.problems.max_operators=7",
+      ["max_operators=7: Python functions have at most 6"],
+    ),
+    ("--config.method.correction=TIS", ["correction=TIS", "none, tis"]),
     ("--config.method.gamma=1.5", ["gamma=1.5", "from 0.0 to 1.0"]),
     ("--config.run.save_trajectories=maybe", ["save_trajectories=maybe"]),
     ("--config.rollout.row_buckets=(64,32)", ["row_buckets", "ascending"]),
@@ -72,7 +88,7 @@ def parse(*arguments, config=QUICKSTART):
 @pytest.mark.covers("P16")
 def test_a_mistake_names_the_setting_and_what_is_allowed(argument, words):
   with pytest.raises(settings.UsageError) as error:
-    parse(argument)
+    parse(*argument.split(" "))
   text = str(error.value)
   assert "\n" not in text
   for word in words:
@@ -126,7 +142,9 @@ BAD = {
   "policy.lora_targets": ["()", "('q',)", "('up','up')"],
   "harness.backend": ["rey"],
   "harness.executor": ["gpu"],
+  "harness.timing": ["maybe"],
   "harness.ray_address": ["", " "],
+  "problems.source": ["haskell"],
   "problems.min_operators": ["0"],
   "problems.max_operators": ["0", "9"],
   "problems.reduced": ["-0.1", "1.1", "nan"],
@@ -151,6 +169,13 @@ BAD = {
   "rollout.min_spread_groups": ["-1"],
   "rollout.max_refill_rounds": ["-1"],
   "method.name": ["ppo"],
+  "method.gate": ["shut"],
+  "method.reward": ["points"],
+  "method.credit": ["all"],
+  "method.fail_rate_decay": ["1", "-0.1", "nan"],
+  "method.correction": ["mis"],
+  "method.mirror_pop_delta": ["0", "inf"],
+  "method.sampling": ["greedy"],
   "method.f_lo": ["-0.1", "nan"],
   "method.f_hi": ["1.1"],
   "method.gamma": ["1.1"],
@@ -194,7 +219,9 @@ BAD = {
   "warm_start.checkpoint_every": ["0"],
   "eval.every": ["-1"],
   "eval.ks": ["()", "(4,1)"],
+  "eval.random_feedback": ["maybe"],
   "run.num_iterations": ["-1"],
+  "run.max_training_s": ["0", "-1", "inf", "long"],
   "run.checkpoint_every": ["0"],
   "run.keep_checkpoints": ["1"],
   "run.save_trajectories": ["maybe"],
@@ -388,6 +415,12 @@ def test_the_program_exits_with_one_line(tmp_path, arguments, code, words):
     (dict.fromkeys(lora.TARGETS), choices.LORA_TARGETS),
     (attention.IMPLEMENTATIONS, choices.ATTENTION),
     (methods.METHODS, choices.METHODS),
+    (methods.TURN_ADVANTAGES, choices.TURN_LEVEL_METHODS),
+    (methods.GATES, choices.GATES),
+    (methods.REWARDS, choices.REWARDS),
+    (methods.CREDITS, choices.CREDITS),
+    (corrections.CORRECTIONS, choices.CORRECTIONS),
+    (gathering.SAMPLINGS, choices.SAMPLINGS),
     (losses.NORMALIZATIONS, choices.NORMALIZATIONS),
   ],
 )
@@ -437,3 +470,22 @@ def test_help_shows_every_setting():
   assert done.returncode == 0
   assert "--config.method.gamma=0.4" in done.stdout
   assert "--workdir" in done.stdout
+
+
+@pytest.mark.parametrize("name", choices.TURN_LEVEL_METHODS)
+@pytest.mark.parametrize("part", ["reward=rank", "credit=shared"])
+def test_a_method_that_pays_turns_takes_no_part_of_another_one(name, part):
+  with pytest.raises(settings.UsageError) as error:
+    parse(f"--config.method.name={name}", f"--config.method.{part}")
+  text = str(error.value)
+  assert f"config.method.name={name} pays turns" in text and "leap" in text
+  with pytest.raises(ValueError, match="no reward, no credit"):
+    methods.make_method(
+      name,
+      **dict([part.split("=")]),
+      f_lo=0.5,
+      f_hi=0.875,
+      gamma=0.4,
+    )
+  # Its gate may be another one.
+  parse(f"--config.method.name={name}", "--config.method.gate=difficulty")

@@ -90,6 +90,12 @@ def left_behind(workdir):
   for side in ("before", "after"):
     for key in ("sample_seconds", "harness_seconds"):
       del result[side][key]
+  heldout = [
+    json.loads(line)
+    for line in (workdir / "heldout.jsonl").read_text().splitlines()
+  ]
+  for evaluation in heldout:
+    del evaluation["seconds"]
   costs = {
     f"{part}.{key}": result["run"][part][key]
     for part in ("training", "evaluation")
@@ -113,6 +119,8 @@ def left_behind(workdir):
     "before": result["before"],
     "after": result["after"],
     "costs": costs,
+    "heldout": heldout,
+    "problems": (workdir / "problems.jsonl").read_text(),
     "talks": talks,
     "policy": {p.name: p.read_bytes() for p in workdir.glob("policy/*")},
     "config": json.loads((workdir / "config.json").read_text()),

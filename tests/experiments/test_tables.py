@@ -122,6 +122,18 @@ def test_a_run_in_another_ones_folder_is_refused(folder, name, seed, words):
     tables.load(folder)
 
 
+@pytest.mark.parametrize("key", ["commit", "hardware"])
+def test_commits_and_hardware_are_not_mixed_silently(folder, capsys, key):
+  other = result(0.5, 2)
+  other["run"][key] = "another"
+  put(folder, "leap", 2, other)
+  assert tables.main([f"--runs={folder}"]) == 2
+  line = capsys.readouterr().err
+  assert f"{key} " in line and "results.json of another" in line
+  assert tables.main([f"--runs={folder}", "--allow_mixed"]) == 0
+  assert "another" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("section", ["before", "after", "run", "config"])
 def test_a_file_of_another_version_is_named(folder, section):
   old = result(0.5, 1)

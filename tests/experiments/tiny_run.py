@@ -22,6 +22,7 @@ def get_config():
   c.learner.micro_tokens = 1760
   c.eval.every = 2
   c.eval.ks = (1, 4)
+  c.eval.random_feedback = True
   c.run.num_iterations = 4
   c.run.checkpoint_every = 2  # a killed run does an iteration again
   return c

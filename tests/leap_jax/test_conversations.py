@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kernels_eval import client
 from leap_jax import conversations, prompts
 from leap_jax.types import Message
 
@@ -56,3 +57,12 @@ def test_templates_hold_the_problem_and_the_verdict(cards):
   assert cards[0].statement in text and cards[0].signature in text
   assert "out of bounds" in prompts.feedback_message("out of bounds").text
   assert prompts.answer_message("int x;\n").text == "```cuda\nint x;\n```"
+
+
+def test_a_function_is_asked_for_in_its_own_words():
+  card = client.card("fn-even-sum")
+  text = prompts.problem_message(card).text
+  assert text.startswith("Write a Python function.\nGiven a list xs")
+  assert text.endswith("def solve(xs: list[int]) -> int:")
+  text = prompts.feedback_message("Wrong answer: x.", "python").text
+  assert text == "Wrong answer: x.\nWrite the corrected function."

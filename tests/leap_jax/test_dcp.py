@@ -1,5 +1,7 @@
 """The gate and the executed mask, by hand and by property."""
 
+import functools
+
 import hypothesis
 import hypothesis.strategies as st
 import jax
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis.extra import numpy as hnp
 
-from leap_jax import dcp
+from leap_jax import dcp, methods
 
 
 def first_turns(num_failed, size=8):
@@ -71,6 +73,64 @@ def test_product_of_fraction_and_size_is_exact(size):
       first_turns(k, size), jnp.ones((1, size), bool), f_lo=f, f_hi=f
     )
     assert bool(active[0]) == (k > 0)
+
+
+# Failures of 8:         0  1  2  3  4  5  6  7  8
+NAMED_GATES = {
+  "easy":                 [0, 1, 1, 1, 0, 0, 0, 0, 0],
+  "hard":                 [0, 0, 0, 0, 1, 1, 1, 1, 1],
+  "hard_not_hopeless":    [0, 0, 0, 0, 1, 1, 1, 1, 0],
+  "band":                 [0, 0, 1, 1, 1, 1, 1, 0, 0],
+  "difficulty":           [0, 0, 0, 0, 1, 1, 1, 1, 0],
+  "open":                 [0, 1, 1, 1, 1, 1, 1, 1, 1],
+  "closed":               [0, 0, 0, 0, 0, 0, 0, 0, 0],
+  # The rate that it is given is that of this group.
+  "smoothed":             [0, 0, 0, 0, 1, 1, 1, 1, 0],
+}  # fmt: skip
+
+# Every number of failures at once: nine problems.
+NINE = jnp.concatenate([first_turns(n) for n in range(9)])
+
+
+@pytest.mark.parametrize("name", NAMED_GATES)
+def test_named_gates_by_hand(name):
+  gate = methods.GATES[name](0.5, 0.875)
+  rate = jnp.arange(9.0) / 8
+  got = gate(jax.random.key(0), rate, NINE, jnp.ones((9, 8), bool))
+  assert got.astype(int).tolist() == NAMED_GATES[name]
+
+
+def test_easy_and_hard_share_out_the_groups_with_a_failure():
+  for size in (4, 7):
+    correct = jnp.concatenate([first_turns(n, size) for n in range(size + 1)])
+    ok = jnp.ones((size + 1, size), bool)
+    easy, hard = dcp.easy_gate(correct, ok), dcp.hard_gate(correct, ok)
+    assert (easy ^ hard).tolist() == [False] + [True] * size
+
+
+def test_a_random_gate_opens_as_often_where_there_is_something_to_debug():
+  ok = jnp.ones((9, 8), bool)
+  gate = jax.jit(functools.partial(dcp.random_gate, f_lo=0.5, f_hi=0.875))
+  opened = np.zeros(9)
+  for seed in range(200):
+    active = np.asarray(gate(jax.random.key(seed), NINE, ok))
+    assert active.sum() == 4  # those of `difficulty` above
+    opened += active
+  assert opened[0] == 0
+  # 4 of 8 by lot: 100 of 200 each, with a deviation of 7.1.
+  assert (np.abs(opened[1:] - 100) < 36).all(), opened
+  # The same key, the same lot.
+  again = [gate(jax.random.key(3), NINE, ok).tolist() for _ in range(2)]
+  assert again[0] == again[1]
+
+
+def test_a_smoothed_gate_remembers():
+  ok = jnp.ones((9, 8), bool)
+  gate = functools.partial(dcp.smoothed_gate, f_lo=0.5, f_hi=0.875)
+  # Hard so far, whatever this group says; without a failure nothing to debug.
+  assert gate(jnp.full(9, 0.5), NINE, ok).tolist() == [False] + [True] * 8
+  assert not gate(jnp.full(9, 0.49), NINE, ok).any()
+  assert not gate(jnp.full(9, jnp.nan), NINE, ok).any()
 
 
 def test_open_and_closed_gates():

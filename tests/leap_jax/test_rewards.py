@@ -180,3 +180,98 @@ def test_lost_samples_have_no_part_in_the_statistics():
   ok = jnp.asarray([[True, True, False]])
   got = rewards.standardize(r, ok)[0]
   np.testing.assert_allclose(got, [1.0, -1.0, 0.0], atol=1e-6)
+
+
+# ------------------------------------------------------- other rewards
+
+
+def test_leave_one_out_by_hand():
+  # 1, .8, 0, 0 -> the others' means .8/3, 1/3, 1.8/3, 1.8/3.
+  r = jnp.asarray([[1.0, 0.8, 0.0, 0.0, 7.0]])
+  ok = jnp.asarray([[True] * 4 + [False]])
+  got = rewards.leave_one_out(r, ok)[0]
+  np.testing.assert_allclose(
+    got, [1 - 0.8 / 3, 0.8 - 1 / 3, -0.6, -0.6, 0.0], atol=1e-6
+  )
+  alone = jnp.asarray([[True] + [False] * 4])
+  assert not rewards.leave_one_out(r, alone).any()
+
+
+@hypothesis.given(groups)
+@hypothesis.settings(deadline=None, max_examples=40)
+def test_leave_one_out_is_the_centred_reward_stretched(case):
+  key, ok = (jnp.asarray(x) for x in case)
+  r = rewards.hand_set_rewards(key, ok, 3)
+  n = np.maximum(ok.sum(-1, keepdims=True), 1)
+  centred = np.where(ok, r - (r * ok).sum(-1, keepdims=True) / n, 0)
+  np.testing.assert_allclose(
+    rewards.leave_one_out(r, ok), centred * n / np.maximum(n - 1, 1), atol=1e-5
+  )
+
+
+def test_hand_set_and_prime_echo_rewards_by_hand():
+  key = jnp.asarray([[1, 2, 3, 4, 1]])
+  ok = jnp.asarray([[True] * 4 + [False]])
+  got = rewards.hand_set_rewards(key, ok, 3)[0]
+  np.testing.assert_allclose(got, [1.0, 0.8, 0.6, 0.0, 0.0], atol=1e-6)
+  # .75 s_1 + .25 max s + .15 or .08: 1.15, .33, .25, 0.
+  got = rewards.prime_echo_rewards(key, ok, 3)[0]
+  np.testing.assert_allclose(got, [1.15, 0.33, 0.25, 0.0, 0.0], atol=1e-6)
+
+
+def test_failures_are_ordered_by_how_far_they_came():
+  # Two solved, then wrong, crashed, not compiled, no kernel (progress 3..0).
+  k = jnp.asarray([[1, 3, 4, 4, 4, 4]])
+  progress = jnp.asarray([[0, 0, 3, 2, 1, 0]])
+  key = rewards.fail_tier_key(k, progress, 3, 3)
+  np.testing.assert_allclose(key[0], [1, 3, 4, 4.25, 4.5, 4.75])
+  r = rewards.rank_rewards(key, jnp.ones((1, 6), bool))
+  np.testing.assert_allclose(r[0], [1, 0.6, 0.2, -0.2, -0.6, -1], atol=1e-6)
+  # The best failure beats three of five and still earns nothing.
+  got = rewards.ceil_failed(r, k <= 3)[0]
+  np.testing.assert_allclose(got, [1, 0.6, 0, -0.2, -0.6, -1], atol=1e-6)
+
+
+def test_a_floor_lifts_late_repairs_and_no_failure():
+  # (4, 4, 0, 0) of the worked table: -4/7 for a repair.
+  k = jnp.asarray([[1] * 4 + [2] * 4])
+  ok = jnp.ones((1, 8), bool)
+  r = rewards.floor_solved(rewards.rank_rewards(k, ok), k <= 3)
+  np.testing.assert_allclose(r[0], [4 / 7] * 4 + [0.0] * 4, atol=1e-6)
+  failed = jnp.asarray([[1] * 4 + [4] * 4])
+  r = rewards.floor_solved(rewards.rank_rewards(failed, ok), failed <= 3)
+  assert (r[0, 4:] < 0).all()
+
+
+def test_speed_is_the_second_key():
+  # Turn 1 slow, turn 1 fast, turn 2 very fast, turn 1 not timed, failed.
+  k = jnp.asarray([[1, 1, 2, 1, 4]])
+  speedup = jnp.asarray([[1.0, 2.0, 50.0, 0.0, 9.0]])
+  r = rewards.rank_rewards(
+    rewards.speed_key(k, speedup, 3), jnp.ones((1, 5), bool)
+  )
+  np.testing.assert_allclose(r[0], [0.5, 1.0, -0.5, 0.0, -1.0])
+  # 3 % is noise; and without a timer it is the rank of the turn.
+  tied = rewards.speed_key(jnp.asarray([[1, 1]]), jnp.asarray([[1.0, 1.03]]), 3)
+  assert float(tied[0, 0]) == float(tied[0, 1])
+
+
+@hypothesis.given(groups)
+@hypothesis.settings(deadline=None, max_examples=30)
+def test_without_a_timer_the_speed_key_is_the_turns_rank(case):
+  key, ok = (jnp.asarray(x) for x in case)
+  untimed = rewards.speed_key(key, jnp.zeros(key.shape), 3)
+  np.testing.assert_array_equal(ranked(untimed, ok), ranked(key, ok))
+
+
+@hypothesis.given(groups)
+@hypothesis.settings(deadline=None, max_examples=30)
+def test_tiers_change_nothing_between_successes(case):
+  key, ok = (jnp.asarray(x) for x in case)
+  tiers = rewards.fail_tier_key(key, jnp.arange(14).reshape(2, 7) % 4, 3, 3)
+  solved = (key <= 3) & ok
+  np.testing.assert_allclose(
+    np.where(solved, ranked(tiers, ok), 0),
+    np.where(solved, ranked(key, ok), 0),
+    atol=1e-6,
+  )

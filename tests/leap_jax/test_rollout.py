@@ -1,6 +1,7 @@
 """The multi-turn loop against a scripted harness and a scripted policy."""
 
 import dataclasses
+import functools
 
 import jax
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from kernels_eval import client, problems
 from kernels_eval.schema import Status
-from leap_jax import buffer, dcp, feedback, methods, prompts, rollout
+from leap_jax import buffer, dcp, feedback, prompts, rollout
 from leap_jax import sampler as sampler_lib
 from leap_jax.types import EndReason, StopReason
 
@@ -213,7 +214,7 @@ def test_feedback_does_not_count_as_the_policys(play):
 def test_the_gate_closes_whole_problems(play):
   # Problem 0: one failure of four; problem 1: three of four.
   statuses = [[BAD, OK, OK]] + [[OK] * 3] * 3 + [[BAD] * 3] * 3 + [[OK] * 3]
-  gate = methods.METHODS["leap"](f_lo=0.5, f_hi=0.875, gamma=0.4).gate
+  gate = jax.jit(functools.partial(dcp.difficulty_gate, f_lo=0.5, f_hi=0.875))
   collected, _, requests = play(ANSWERS, statuses, gate)
   assert collected.active.tolist() == [False, True]
   assert len(requests) == 8 + 3 + 3

@@ -1,0 +1,201 @@
+"""The one number: how much sooner LEAP reaches a baseline's best accuracy.
+
+    python -m experiments.headline --runs=RESULTS [--write=FILE]
+        [--readme=FILE]
+
+RESULTS holds the rows leap, grpo_multi_turn and grpo_single_turn of a sweep, to
+the same budget of time: they may differ in their iterations. Prints
+headline.json, or writes it. A ratio of 0: LEAP never gets there; null: there is
+nothing to reach, or the accuracy does not exist. `--readme` puts the same, as a
+table, between the markers of a Markdown file.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from experiments import intervals, paper, records, tables, time_to_accuracy
+from experiments.records import TableError
+from experiments.rows import GRPO_MULTI, GRPO_SINGLE, LEAP
+
+_BASELINES = {"multi_turn": GRPO_MULTI, "single_turn": GRPO_SINGLE}
+_COSTS = {"seconds": "time", "tokens": "tokens", "harness_calls": "calls"}
+
+
+def _put(out, key, estimate, digits=4):
+  """A number and its interval; null where there is none."""
+  tidy = lambda x: round(x, digits) if math.isfinite(x) else None
+  out[key] = tidy(estimate.value)
+  out[f"{key}_interval"] = [tidy(estimate.low), tidy(estimate.high)]
+
+
+def headline(runs, draws) -> dict[str, Any]:
+  """The record of headline.json; intervals are 95 %.
+
+  Args:
+    runs: of the three rows, each with a run.
+    draws: weights.
+  """
+  out: dict[str, Any] = {}
+  for cost, word in _COSTS.items():
+    for turn in (1, 3):
+      for short, row in _BASELINES.items():
+        ratio = time_to_accuracy.ratio(
+          runs[row.name], runs["leap"], turn, draws, cost
+        )
+        _put(out, f"{word}_to_acc{turn}_ratio_vs_{short}", ratio)
+  totals = {
+    name: intervals.heldout_totals(found, -1, draws)
+    for name, found in runs.items()
+  }
+  for turn in (1, 2, 3):
+    leap = intervals.accuracy(totals["leap"], turn)
+    for short, row in _BASELINES.items():
+      other = intervals.accuracy(totals[row.name], turn)
+      difference = intervals.estimate(leap - other)
+      _put(out, f"acc_at_{turn}_minus_{short}", difference)
+  out["methods"] = {name: _method(name, runs, totals, draws) for name in runs}
+  every = [record for found in runs.values() for record in found]
+  origin = records.origins(every)
+  after = every[0].result["after"]
+  return out | {
+    "paper_ratio": paper.SPEEDUP,
+    "paper_note": paper.NOTE,
+    "smoothing_evaluations": time_to_accuracy.SMOOTHING,
+    "num_heldout_problems": after["num_problems"],
+    "seeds": list(draws.seeds),
+    "hardware": "; ".join(origin["hardware"]),
+    "commit": "; ".join(origin["commit"]),
+  }
+
+
+def _method(name, runs, totals, draws):
+  out: dict[str, Any] = {"seeds": [record.seed for record in runs[name]]}
+  for turn in (1, 2, 3):
+    accuracy = intervals.estimate(intervals.accuracy(totals[name], turn))
+    _put(out, f"acc_at_{turn}", accuracy)
+  out["iterations"] = [r.result["run"]["iterations"] for r in runs[name]]
+  for cost in time_to_accuracy.COSTS:
+    values = [record.evaluations[-1][cost] for record in runs[name]]
+    mean = intervals.mean_over_seeds(runs[name], values, draws)
+    out[f"training_{cost}"] = round(float(mean[0]), 1)
+  return out
+
+
+def _shown(record, key, scale=1.0, digits=2, unit=""):
+  """A number of the record with its interval."""
+  value, (low, high) = record[key], record[f"{key}_interval"]
+  if value is None:
+    return "-"
+  text = f"{scale * value:.{digits}f}"
+  if low is not None:
+    text += f" [{scale * low:.{digits}f}, {scale * high:.{digits}f}]"
+  return text + unit
+
+
+def markdown(record: dict[str, Any]) -> str:
+  """The record of headline.json as two tables and a line."""
+  header = "against unpruned multi-turn | against single-turn | paper"
+  lines = [f"| LEAP | {header} |", "|---|---|---|---|"]
+  for turn in (1, 3):
+    cells = [
+      _shown(record, f"time_to_acc{turn}_ratio_vs_{short}", unit="×")
+      for short in _BASELINES
+    ]
+    reported = f'{record["paper_ratio"]}× to "the same performance"'
+    lines.append(
+      f"| time to the baseline's best Acc@{turn} | {' | '.join(cells)} | "
+      f"{reported if turn == 1 else '-'} |"
+    )
+  for turn in (1, 3):
+    cells = [
+      _shown(record, f"acc_at_{turn}_minus_{short}", 100, 1)
+      for short in _BASELINES
+    ]
+    lines.append(
+      f"| Acc@{turn} at the end, points more | {' | '.join(cells)} | - |"
+    )
+  lines += ["", "| method | Acc@1, % | Acc@2, % | Acc@3, % | paper |"]
+  lines.append("|---|---|---|---|---|")
+  for row in (LEAP, *_BASELINES.values()):
+    of = record["methods"][row.name]
+    cells = [_shown(of, f"acc_at_{turn}", 100, 1) for turn in (1, 2, 3)]
+    reported = paper.REPORTED["main"].get(row.name)
+    told = "-"
+    if reported:
+      told = " / ".join(f"{reported[f'acc_at_{t}']:.1f}" for t in (1, 2, 3))
+    lines.append(f"| {row.label} | {' | '.join(cells)} | {told} |")
+  seeds = ", ".join(str(seed) for seed in record["seeds"])
+  lines += [
+    "",
+    f"{record['num_heldout_problems']} held-out problems, seeds {seeds}; 95 % "
+    "intervals, paired bootstrap over problems and seeds. Time is of training. "
+    f"Hardware: {record['hardware']}. Commit: {record['commit']}. "
+    f"{record['paper_note']}",
+  ]
+  return "\n".join(lines)
+
+
+def load(folder: pathlib.Path, *, allow_mixed: bool):
+  """The three rows and the draws over them.
+
+  Raises:
+    TableError: a row has no run, or the runs are not to be compared.
+  """
+  rows = (LEAP, *_BASELINES.values())
+  runs = records.load(
+    folder, rows, allow_mixed=allow_mixed, may_differ=records.LENGTH
+  )
+  missing = [name for name, found in runs.items() if not found]
+  if missing:
+    raise TableError(
+      f"{folder} has no run of {', '.join(missing)}; run them by "
+      f"python -m experiments.sweep --table=main --rows={','.join(missing)}"
+    )
+  if len({tuple(r.seed for r in found) for found in runs.values()}) > 1:
+    raise TableError(
+      f"{folder}: the rows have different seeds: "
+      + "; ".join(
+        f"{name} {', '.join(str(r.seed) for r in found)}"
+        for name, found in runs.items()
+      )
+    )
+  return runs, intervals.draw(runs)
+
+
+def main(argv: Sequence[str]) -> int:
+  """Prints or writes headline.json."""
+  parser = argparse.ArgumentParser(
+    prog="python -m experiments.headline",
+    description=__doc__,
+    formatter_class=argparse.RawDescriptionHelpFormatter,
+    allow_abbrev=False,
+  )
+  parser.add_argument("--runs", type=pathlib.Path, required=True)
+  parser.add_argument("--write", type=pathlib.Path)
+  parser.add_argument("--readme", type=pathlib.Path)
+  parser.add_argument("--allow_mixed", action="store_true")
+  arguments = parser.parse_args(argv)
+  try:
+    loaded = load(arguments.runs, allow_mixed=arguments.allow_mixed)
+    record = headline(*loaded) | {"runs": arguments.runs.name}
+    text = json.dumps(record, indent=2) + "\n"
+    if arguments.readme is not None:
+      markers = tables.markers("headline")
+      tables.write(arguments.readme, markdown(record), *markers)
+    if arguments.write is None:
+      print(text, end="")
+    else:
+      arguments.write.write_text(text)
+  except (TableError, OSError) as error:
+    print(f"experiments.headline: {error}", file=sys.stderr)
+    return 2
+  return 0
+
+
+if __name__ == "__main__":
+  sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,164 @@
+"""Runs as tables see them: read, and seen to be comparable.
+
+Runs of a table may differ in their seed and in what their rows change, and in
+nothing else; runs of different commits or hardware are refused unless asked
+for.
+"""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+from experiments import collected
+from experiments.rows import TABLES, Row
+
+# What one row changes, another may have by default.
+_CHANGED = {key for row in TABLES["all"] for key in row.settings} - {
+  # Changed by few rows: the others must agree in it.
+  "method.gamma"
+}
+
+
+_CONTROL = "random feedback"  # heldout.RANDOM_FEEDBACK, without loading JAX
+
+
+class TableError(Exception):
+  """The runs make no table; one line says which and why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Record:
+  """One finished run."""
+
+  path: pathlib.Path
+  seed: int
+  result: dict[str, Any]  # results.json
+  metrics: list[dict[str, float]]  # by iteration
+  evaluations: list[dict[str, Any]]  # held out; the first is before training
+  control: list[dict[str, Any]]  # the last one with random feedback, or none
+  problems: list[dict[str, Any]]  # training problems that were met
+
+
+LENGTH = frozenset({"run.num_iterations", "iterations"})
+"""What rows of unequal length may differ in, besides."""
+
+
+def load(
+  folder: pathlib.Path,
+  rows: Sequence[Row],
+  *,
+  allow_mixed: bool,
+  may_differ: frozenset[str] = frozenset(),
+) -> dict[str, list[Record]]:
+  """All runs of some rows, by row name; sorted by seed.
+
+  Args:
+    folder: with ROW/seedN/results.json and its neighbours.
+    rows: of a table.
+    allow_mixed: take runs of different commits or hardware.
+    may_differ: settings and sizes in which rows need not agree.
+
+  Raises:
+    TableError: a run cannot be read, lies in another one's folder, or is not
+      to be compared with the others.
+  """
+  found: dict[str, list[Record]] = {}
+  for row in rows:
+    records = [
+      _read(path.parent)
+      for path in (folder / row.name).glob("seed*/results.json")
+    ]
+    for record in records:
+      _check_place(record, row)
+    found[row.name] = sorted(records, key=lambda record: record.seed)
+  _check_alike(rows, found, may_differ | _CHANGED | {"seed"})
+  if not allow_mixed:
+    _check_one_origin([r for records in found.values() for r in records])
+  return found
+
+
+def _read(folder):
+  try:
+    result = json.loads((folder / "results.json").read_text("utf-8"))
+    lines = lambda name: collected.read_lines(folder / f"{name}.jsonl.gz")
+    heldout = lines("heldout")
+    record = Record(
+      folder,
+      result["run"]["seed"],
+      result,
+      [line for line in lines("metrics") if "rollout/acc_at_1" in line],
+      [line for line in heldout if line["label"] != _CONTROL],
+      [line for line in heldout if line["label"] == _CONTROL],
+      lines("problems"),
+    )
+    for key in ("commit", "hardware", "iterations"):
+      result["run"][key]
+    for evaluation in record.evaluations:
+      for key in (
+        "iteration",
+        "seconds",
+        "tokens",
+        "harness_calls",
+        "problems",
+      ):
+        evaluation[key]
+  except (OSError, EOFError, ValueError) as error:
+    raise TableError(f"cannot read {folder}: {error}") from None
+  except (KeyError, TypeError) as error:
+    raise TableError(
+      f"{folder} is not of this version ({error}); do that run again"
+    ) from None
+  if len(record.evaluations) < 2:
+    raise TableError(f"{folder} has no held-out evaluation of its end")
+  return record
+
+
+def _check_place(record, row):
+  config = record.result["config"]
+  wanted = dict(row.settings) | {"seed": record.path.name.removeprefix("seed")}
+  for key, value in wanted.items():
+    if str(config.get(key)) != str(value):
+      raise TableError(
+        f"{record.path} is of {key}={config.get(key)}, its folder of {value}"
+      )
+
+
+def _check_alike(rows, found, may_differ):
+  """Settings that a row does not change are those of all rows."""
+  first: dict[str, tuple[Any, pathlib.Path]] = {}
+  for row in rows:
+    for record in found[row.name]:
+      config = record.result["config"]
+      sizes = {"iterations": record.result["run"]["iterations"]}
+      if config.get("run.max_training_s") is not None:
+        sizes = {}  # the same time, as many iterations as fit
+      for key, value in (config | sizes).items():
+        if key in may_differ or key in row.settings:
+          continue
+        other, path = first.setdefault(key, (value, record.path))
+        if other != value:
+          raise TableError(
+            f"{path} has {key}={other}, {record.path} {value}: not to be "
+            "compared"
+          )
+
+
+def _check_one_origin(records):
+  for key in ("commit", "hardware"):
+    origins = {r.result["run"][key]: r.path for r in records}
+    if len(origins) > 1:
+      (one, path), (two, other), *_ = origins.items()
+      raise TableError(
+        f"{path} is of {key} {one}, {other} of {two}: do the older runs again, "
+        "or add --allow_mixed, and the table will say so"
+      )
+
+
+def origins(records: Sequence[Record]) -> dict[str, list[str]]:
+  """Commits and hardware of runs, sorted."""
+  return {
+    key: sorted({r.result["run"][key] for r in records})
+    for key in ("commit", "hardware")
+  }

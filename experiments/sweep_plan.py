@@ -1,0 +1,171 @@
+"""What a sweep has to do: which runs, which of them are done, how long the rest
+will take. Reads folders, writes nothing."""
+
+import copy
+import dataclasses
+import pathlib
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments import budget, collected, rows, workdir
+from experiments import settings as settings_lib
+from experiments.config_file import UsageError, near
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+  """One run of the sweep."""
+
+  row: rows.Row
+  seed: int
+  settings: Mapping[str, Any]  # flat, all of them
+  arguments: tuple[str, ...]  # of experiments.run
+  run_folder: pathlib.Path
+  target: pathlib.Path
+
+  @property
+  def name(self) -> str:
+    """For people."""
+    return f"{self.row.name} seed {self.seed}"
+
+
+def chosen(table: str | None, only: str | None) -> list[rows.Row]:
+  """The rows that are asked for.
+
+  Args:
+    table: of rows.TABLES.
+    only: names of some of its rows, with commas; None = all.
+
+  Raises:
+    UsageError: names what there is.
+  """
+  tables = ", ".join(rows.TABLES)
+  if table is None:
+    raise UsageError(f"no table: add --table=, one of {tables}")
+  if table not in rows.TABLES:
+    hint = near(table, rows.TABLES)
+    raise UsageError(f"no table {table}; there are {tables}{hint}")
+  members = {row.name: row for row in rows.TABLES[table]}
+  if only is None:
+    return list(members.values())
+  wanted = [name.strip() for name in only.split(",")]
+  for name in wanted:
+    if name not in members:
+      raise UsageError(
+        f"no row {name} in table {table}; there are "
+        f"{', '.join(members)}{near(name, members)}"
+      )
+  return [members[name] for name in dict.fromkeys(wanted)]
+
+
+def _flag(key, value):
+  return f"--config.{key}={value}"
+
+
+def plan(
+  argv: Sequence[str],
+  config,
+  wanted: Sequence[rows.Row],
+  num_seeds: int,
+  runs: pathlib.Path,
+  results: pathlib.Path,
+) -> list[Planned]:
+  """Every run of the sweep, seed by seed, so that tables fill evenly.
+
+  Args:
+    argv: the command line; its settings are passed on.
+    config: what they made of the config file.
+    wanted: rows.
+    num_seeds: seeds 0, 1, ...
+    runs: folder of the runs.
+    results: folder of what is kept of them.
+
+  Raises:
+    UsageError: before anything has been run.
+  """
+  path = settings_lib.config_path(argv[1:])
+  given = [a for a in argv[1:] if a.lstrip("-").startswith("config.")]
+  for argument in given:
+    if "=" not in argument:
+      raise UsageError(f"{argument}: write {argument}=VALUE, in one word")
+    key = argument.lstrip("-").split("=", 1)[0].removeprefix("config.")
+    if key == "seed" or any(key in row.settings for row in wanted):
+      raise UsageError(
+        f"--config.{key} is what the runs of the table differ in; leave it out"
+      )
+  planned = []
+  for seed in range(num_seeds):
+    for row in wanted:
+      changed = row.settings | {"seed": seed}
+      # One run's settings, checked as that run will check them.
+      own = copy.deepcopy(config)
+      own.update_from_flattened_dict(changed)
+      settings_lib.validate(own)
+      planned.append(
+        Planned(
+          row,
+          seed,
+          settings_lib.flat(own),
+          (
+            f"--config={path}",
+            *given,
+            *(_flag(key, value) for key, value in changed.items()),
+          ),
+          runs / row.name / f"seed{seed}",
+          results / row.name / f"seed{seed}",
+        )
+      )
+  return planned
+
+
+def seconds_if_done(
+  folder: pathlib.Path, planned: Planned, replace: bool
+) -> float | None:
+  """Seconds of a finished run that is the planned one; None: to be done.
+
+  Raises:
+    UsageError: it is of another configuration.
+  """
+  result = workdir.outcome(folder)
+  if result is None:
+    return None
+  try:
+    found = collected.difference(result, dict(planned.settings))
+    if found is None:
+      done = budget.is_spent(
+        result["run"]["iterations"],
+        result["run"]["training_seconds"],
+        num_iterations=planned.settings["run.num_iterations"],
+        max_training_s=planned.settings["run.max_training_s"],
+      )
+      return float(result["run"]["seconds_total"]) if done else None
+  except (KeyError, TypeError) as error:
+    raise UsageError(f"{folder} is not of this version ({error})") from None
+  if replace:
+    return None
+  key, got, wanted = found
+  raise UsageError(
+    f"{folder} holds a run with config.{key}={got}, the sweep wants {wanted}; "
+    "use other --runs and --results, or --replace for kept results"
+  )
+
+
+def _about(seconds: float) -> str:
+  if seconds < 90:
+    return f"{seconds:.0f} s"
+  minutes = round(seconds / 60)
+  return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+
+
+def time_left(left: Sequence[Planned], known: Mapping[str, list[float]]):
+  """Words on how long the runs that are left will take."""
+  every = [s for seconds in known.values() for s in seconds]
+  if not every:
+    return "time left: known when the first run has ended"
+  typical = statistics.mean(every)
+  total = sum(
+    statistics.mean(known[p.row.name]) if known.get(p.row.name) else typical
+    for p in left
+  )
+  return f"about {_about(total)} left"

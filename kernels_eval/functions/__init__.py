@@ -1,0 +1,1 @@
+"""A second domain: small Python functions, judged by hidden tests."""
