@@ -29,6 +29,12 @@ def _check(config, policy):
       f"config.rollout.max_context_tokens={most.max_context_tokens} is longer "
       f"than the model's context of {longest} tokens"
     )
+  template = policy.tokenizer.chat.template
+  if config.policy.thinking is not None and "enable_thinking" not in template:
+    raise UsageError(
+      f"config.policy.thinking={config.policy.thinking}: the model's chat "
+      "template knows no enable_thinking; unset it"
+    )
   least = rollout.least_feedback_tokens(policy.tokenizer)
   if most.num_turns > 1 and most.max_feedback_tokens < least:
     raise UsageError(

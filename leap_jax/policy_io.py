@@ -20,7 +20,7 @@ from leap_jax import tokenizer as tokenizer_lib
 from leap_jax.chat_format import AS_PUBLISHED, ChatFormat, ChatOverrides
 from leap_jax.models import transformer
 from leap_jax.policy_error import PolicyError
-from leap_jax.policy_source import OpenPolicy
+from leap_jax.policy_source import OpenPolicy, padding_ids
 from leap_jax.pretrained import (
   assemble,
   safetensors_file,
@@ -90,11 +90,7 @@ def _open_own(folder):
       tokenizer = tokenizer_lib.load(folder / _VOCABULARY)
   except Exception as error:  # the tokenizers library raises bare Exception
     raise PolicyError(f"damaged policy in {folder}: {error}") from None
-  if tokenizer.vocab_size > config.vocab_size:
-    raise PolicyError(
-      f"{folder}: the tokenizer has {tokenizer.vocab_size} ids, the model "
-      f"{config.vocab_size}"
-    )
+  padding_ids(folder, tokenizer, config.vocab_size)  # that it belongs here
   source = safetensors_file.open_file(folder / _WEIGHTS)
   leaves = tensor_names.own_leaves(config)
   return OpenPolicy(
@@ -117,6 +113,11 @@ def open_policy(
     PolicyError: nothing of these, or it cannot be used.
   """
   if path.is_dir() and not (path / "config.json").is_file():
+    if overrides != AS_PUBLISHED:
+      raise PolicyError(
+        f"{path} holds the chat format that it was trained with; unset "
+        "config.policy.system_prompt, chat_template and thinking"
+      )
     return _open_own(path)
   # Needed for published weights alone, as is jinja2, which it loads.
   from leap_jax.pretrained import published

@@ -35,6 +35,11 @@ REPORTS = {
   "P20": ("tolerance lets a useless kernel pass", "KernelBench#165"),
   "P21": ("kernel that cheats the checker", "KernelBench PR#82"),
   "P22": ("no GPU, no driver, no compiler", "numba-cuda#233"),
+  "P23": ("head size is not width / heads", "entrenar#262"),
+  "P24": ("tied embeddings, no head in the file", "google-deepmind/gemma#8"),
+  "P25": ("bfloat16 and 8-bit floats misread", "safetensors#598"),
+  "P26": ("rotary scaling hard-coded", "llama-models#241"),
+  "P27": ("row order of queries and keys in GGUF", "tensai PR#37"),
   "P28": ("recompiling each step", "jax-ml/jax#837"),
 }
 

@@ -62,7 +62,11 @@ def render(
   """
   try:
     return _compiled(template).render(
-      messages=messages, add_generation_prompt=True, **variables
+      messages=messages,
+      add_generation_prompt=True,
+      tools=None,
+      documents=None,
+      **variables,
     )
   except (jinja2.TemplateError, TypeError, ValueError, KeyError) as error:
     line = str(error).split("\n")[0]

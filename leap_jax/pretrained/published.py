@@ -11,7 +11,7 @@ import pathlib
 from leap_jax.chat_format import ChatOverrides
 from leap_jax.models.config import ModelConfig
 from leap_jax.policy_error import PolicyError
-from leap_jax.policy_source import OpenPolicy
+from leap_jax.policy_source import OpenPolicy, padding_ids
 from leap_jax.pretrained import (
   assemble,
   gguf_config,
@@ -28,12 +28,7 @@ from leap_jax.tokenizer import Tokenizer
 
 def _padded(where, config, tokenizer) -> ModelConfig:
   """Says how many rows of the embedding no token has."""
-  padding = config.vocab_size - tokenizer.vocab_size
-  if padding < 0:
-    raise PolicyError(
-      f"{where}: the tokenizer has {tokenizer.vocab_size} ids, the model "
-      f"{config.vocab_size}; it belongs to another model"
-    )
+  padding = padding_ids(where, tokenizer, config.vocab_size)
   return dataclasses.replace(config, padding_ids=padding)
 
 

@@ -72,10 +72,19 @@ def test_a_template_of_the_run_replaces_the_models(config, tmp_path):
   assert "Be brief." in text
 
 
-def test_the_shipped_policy_needs_nothing_of_this(config):
+def test_a_switch_that_the_template_does_not_have_is_refused(config):
+  config.policy.thinking = False
+  with pytest.raises(UsageError, match="thinking=False: .* unset it"):
+    policies.open_source(config)
+
+
+def test_the_shipped_policy_has_a_format_of_its_own(config):
   config.policy.source = "shipped"
   policy = policies.open_source(config)
   assert policy.tokenizer.chat.frame_tokens == 4
+  config.policy.system_prompt = "Write kernels."
+  with pytest.raises(PolicyError, match="the chat format that it was trained"):
+    policies.open_source(config)
 
 
 def test_the_shipped_policy_is_exported_and_comes_back(tmp_path, capsys):

@@ -123,6 +123,7 @@ def test_a_system_prompt_stands_before_the_first_message_only():
   )
 
 
+@pytest.mark.covers("P06")
 def test_a_block_of_thought_stays_in_the_context():
   inner = hf_folders.vocabulary(special=SPECIAL)
   derived = {
@@ -208,6 +209,14 @@ def test_a_warm_start_row_is_the_conversation():
 def test_a_template_that_does_not_suit_is_refused(template, text):
   with pytest.raises(PolicyError, match=text):
     make(template)
+
+
+def test_a_template_finds_what_transformers_would_tell_it():
+  quiet = make(
+    "{% if tools is not none or documents is not none %}"
+    "{{ raise_exception('there are tools') }}{% endif %}" + PLAIN
+  )
+  assert quiet.chat.opening_text == make(PLAIN).chat.opening_text
 
 
 def test_a_system_prompt_that_the_template_refuses_is_named():

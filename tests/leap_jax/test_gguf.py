@@ -5,6 +5,7 @@ import json
 
 import chex
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -13,7 +14,12 @@ from leap_jax.models import rope, transformer
 from leap_jax.models.config import ModelConfig
 from leap_jax.models.rope import Scaling
 from leap_jax.policy_error import PolicyError
-from leap_jax.pretrained import gguf_file, gguf_tokenizer, tensor_names
+from leap_jax.pretrained import (
+  gguf_file,
+  gguf_tokenizer,
+  hf_export,
+  tensor_names,
+)
 from leap_jax.types import Message
 from tests.leap_jax import hf_folders
 
@@ -81,8 +87,8 @@ def stored(config, params, family):
   return out
 
 
-def write(path, family, tensors, config, *, fields=None, kind=None):
-  """A file with ChatML's tokenizer."""
+def write(path, family, tensors, config, *, fields=None, kind=None, raw=None):
+  """A file with ChatML's tokenizer; `raw` names tensors that are blocks."""
   writer = gguf.GGUFWriter(path, family)
   numbers = {
     "block_count": config.num_layers,
@@ -111,9 +117,11 @@ def write(path, family, tensors, config, *, fields=None, kind=None):
   writer.add_eos_token_id(inner.token_to_id("<|im_end|>"))
   writer.add_chat_template(hf_folders.CHATML)
   for name, array in tensors.items():
-    if kind is not None and array.ndim == 2:
-      raw = gguf.quantize(array, kind)
-      writer.add_tensor(name, raw, raw_dtype=kind)
+    if raw is not None and name in raw:
+      blocks, its_kind = raw[name]
+      writer.add_tensor(name, blocks, raw_dtype=its_kind)
+    elif kind is not None and array.ndim == 2:
+      writer.add_tensor(name, gguf.quantize(array, kind), raw_dtype=kind)
     else:
       writer.add_tensor(name, array.astype(np.float32))
   writer.write_header_to_file()
@@ -153,6 +161,43 @@ def test_a_model_of_each_family_is_read(tmp_path, family):
   assert got == config
   chex.assert_trees_all_close(read, params, atol=1e-6)
   assert tokenizer.vocab_size == config.num_ids
+
+
+@pytest.mark.covers("P27")
+def test_rows_of_queries_and_keys_are_put_back(tmp_path):
+  # One head of size 4: rows 0, 1, 2, 3 are stored as 0, 2, 1, 3.
+  assert to_pairs(np.arange(4), 1).tolist() == [0, 2, 1, 3]
+  tokens = jnp.asarray([[5, 9, 30, 2, 77, 5, 5, 11]])
+  for family in ("llama", "qwen3"):  # llama alone stores them so
+    path, config, params = make(tmp_path, family)
+    hf_export.export(
+      tmp_path / family,
+      config,
+      params,
+      policy_io.open_policy(path).tokenizer,
+      dtype="float32",
+    )
+    _, of_gguf, _ = policy_io.load(path)
+    same, of_safetensors, _ = policy_io.load(tmp_path / family)
+    assert same == config
+    forward = jax.jit(
+      lambda tree, config=config: transformer.forward(config, tree, tokens)
+    )
+    hidden = [forward(tree) for tree in (of_gguf, of_safetensors)]
+    np.testing.assert_allclose(*hidden, atol=1e-5)
+
+
+@pytest.mark.covers("P27")
+def test_blocks_that_cannot_be_read_back_are_refused_by_name(tmp_path):
+  path, config, params = make(tmp_path, "qwen2")
+  tensors = stored(config, params, "qwen2")
+  kind = gguf.GGMLQuantizationType.Q8_1
+  values, block_bytes = gguf.GGML_QUANT_SIZES[kind]
+  assert values == config.width
+  blocks = np.zeros((config.width, block_bytes), np.uint8)
+  raw = {"blk.0.attn_q.weight": (blocks, kind)}
+  write(path, "qwen2", tensors, config, raw=raw)
+  refused(path, "blk.0.attn_q.weight is quantized as Q8_1")
 
 
 @pytest.mark.parametrize("kind,error", [("Q8_0", 0.01), ("BF16", 0.01)])

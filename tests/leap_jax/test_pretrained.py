@@ -234,6 +234,22 @@ def test_a_tokenizer_of_another_model_is_named(folder):
   refused(folder, "tokenizer.json is missing")
 
 
+def test_a_special_token_behind_the_embedding_does_no_harm(folder):
+  from tokenizers import AddedToken
+
+  inner = hf_folders.vocabulary()
+  rows = json.loads((folder / "config.json").read_text())["vocab_size"]
+  spare = [f"<unused{i}>" for i in range(rows - inner.get_vocab_size())]
+  inner.add_special_tokens([*spare, "<image>"])  # the last one has no row
+  hf_folders.write_tokenizer(folder, inner)
+  config, _, tokenizer = policy_io.load(folder)
+  assert config.padding_ids == 0 and tokenizer.vocab_size == rows + 1
+  assert max(tokenizer.encode("an <image>")) < rows
+  inner.add_tokens([AddedToken("word", special=False)])
+  hf_folders.write_tokenizer(folder, inner)
+  refused(folder, f"the tokenizer has {rows + 2} ids, the model {rows}")
+
+
 def test_a_model_without_chat_template_is_named_or_gets_one(folder):
   hf_folders.write_tokenizer(folder, hf_folders.vocabulary(), template=None)
   refused(folder, "holds no chat template")
