@@ -119,6 +119,7 @@ def compile_programs(run: Run, state: TrainState) -> Programs:
       run.shape,
       sampler_settings(config, run.model, run.tokenizer.stop_tokens),
       policy(state),
+      mesh=run.mesh,
       on_compile=on_compile,
     )
     on_compile("buffer")

@@ -192,18 +192,20 @@ def markdown(runs: dict[str, list[dict[str, Any]]]) -> str:
   return "\n".join(lines)
 
 
-def write(path: pathlib.Path, table: str) -> bool:
+def write(
+  path: pathlib.Path, table: str, begin: str = BEGIN, end: str = END
+) -> bool:
   """Puts the table between the markers; returns whether it was another one.
 
   Raises:
     TableError: the file has no markers.
   """
   text = path.read_text()
-  if BEGIN not in text or END not in text:
-    raise TableError(f"{path} has no line `{BEGIN}` ... `{END}`")
-  head, rest = text.split(BEGIN, 1)
-  _, tail = rest.split(END, 1)
-  new = f"{head}{BEGIN}\n{table}\n{END}{tail}"
+  if begin not in text or end not in text:
+    raise TableError(f"{path} has no line `{begin}` ... `{end}`")
+  head, rest = text.split(begin, 1)
+  _, tail = rest.split(end, 1)
+  new = f"{head}{begin}\n{table}\n{end}{tail}"
   if new != text:
     path.write_text(new)
   return new != text

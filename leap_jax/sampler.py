@@ -13,15 +13,14 @@ completion depends neither on its neighbours nor on when it had which slot.
 What is stored of a token: `draws`.
 """
 
-import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from jax.experimental import multihost_utils
 
-from leap_jax import compilations, sampling, slots
+from leap_jax import sampler_programs, sampling, slots
 from leap_jax.sampling import SamplerState, Settings
 from leap_jax.types import RolloutShape
 
@@ -88,121 +87,16 @@ def all_answers(
   return jax.tree.map(join, *parts), state, slot_steps
 
 
-class _Programs(NamedTuple):
-  """Compiled; none of them ever compiles again."""
-
-  prepare: Callable[..., Any]
-  empty: Callable[[], SamplerState]
-  read_prompts: Callable[..., SamplerState]
-  read_more: Mapping[tuple[int, int], Callable[..., SamplerState]]
-  decode: Mapping[tuple[int, int], Callable[..., Any]]
+def _pad(rows, length, value):
+  """A list of numbers filled up to `length`: [length] int32."""
+  return np.asarray([*rows, *[value] * (length - len(rows))], np.int32)
 
 
-def program_sizes(shape: RolloutShape, settings: Settings):
-  """(width, slots) of programs that decode, (width, rows) of those that read
-  what rows are told."""
-  width_of = lambda turn: sampling.usable_widths(shape, settings, turn)
-  decode = {
-    (width, batch)
-    for turn in range(shape.num_turns)
-    for width in width_of(turn)
-    for batch in sampling.slot_counts(shape, settings, turn)
-  }
-  more = {
-    (sampling.room_of(shape, settings, turn), batch)
-    for turn in range(1, shape.num_turns)
-    for batch in shape.buckets(turn)
-  }
-  return decode, more
-
-
-def _compile(config, shape, settings, params, on_compile):
-  """Everything, the largest first: what does not fit fails at once."""
-  abstract = jax.ShapeDtypeStruct
-  like = lambda tree: jax.tree.map(
-    lambda x: abstract(x.shape, x.dtype, sharding=getattr(x, "sharding", None)),
-    tree,
-  )
-  prepare = lambda params: sampling.weights_of(config, settings, params)
-  empty = lambda: sampling.empty_state(config, shape, settings)
-  run_prepare = jax.jit(prepare).lower(like(params)).compile()
-  on_compile("weights for decoding")
-  weights = jax.tree.map(
-    lambda x, s: abstract(x.shape, x.dtype, sharding=s),
-    jax.eval_shape(prepare, like(params)),
-    run_prepare.output_shardings,
-  )
-  state = jax.eval_shape(empty)
-  key = abstract((), jax.random.key(0).dtype)
-  scalar = abstract((), jnp.int32)
-  vector = lambda n: abstract((n,), jnp.int32)
-  matrix = lambda n, width: abstract((n, width), jnp.int32)
-
-  def lower(function, *fixed):
-    def of(*arguments):
-      run = functools.partial(function, config, shape, settings, *fixed)
-      jitted = jax.jit(run, donate_argnums=1)
-      return jitted.lower(weights, state, *arguments)
-
-    return of
-
-  decode_sizes, more_sizes = program_sizes(shape, settings)
-  by_size = lambda sizes: sorted(sizes, key=lambda s: s[0] * s[1], reverse=True)
-  decode = {
-    (width, batch): lower(sampling.decode, width)(
-      key, vector(batch), scalar, scalar
-    )
-    for width, batch in by_size(decode_sizes)
-  }
-  more = {
-    (width, batch): lower(sampling.read_more, width)(
-      vector(batch), matrix(batch, shape.max_feedback_tokens), vector(batch)
-    )
-    for width, batch in by_size(more_sizes)
-  }
-  c = prompts_per_call(shape, settings)
-  prompts = lower(sampling.read_prompts)(
-    matrix(c, shape.max_prompt_tokens), vector(c), vector(c)
-  )
-  named = lambda kind, programs: {(kind, *k): p for k, p in programs.items()}
-  compiled = compilations.compile_all(
-    named("decode", decode)
-    | named("feedback", more)
-    | {("prompts", shape.max_prompt_tokens, c): prompts}
-    | {
-      ("caches", sampling.room(shape, settings), shape.num_rows): jax.jit(
-        empty
-      ).lower()
-    },
-    lambda name: on_compile("{}: {} tokens x {}".format(*name)),
-  )
-  of_kind = lambda kind: {
-    (width, batch): program
-    for (name, width, batch), program in compiled.items()
-    if name == kind
-  }
-  (read_prompts,) = of_kind("prompts").values()
-  (make_empty,) = of_kind("caches").values()
-  return _Programs(
-    run_prepare,
-    make_empty,
-    read_prompts,
-    of_kind("feedback"),
-    of_kind("decode"),
-  )
-
-
-def prompts_per_call(shape: RolloutShape, settings: Settings) -> int:
-  """Prompts that are read at once."""
-  return min(
-    settings.prompts_per_call or shape.num_problems, shape.num_problems
-  )
-
-
-def _pad(array, length, value):
-  """The first axis filled up to `length`."""
-  rest = np.full((length - len(array), *array.shape[1:]), value, array.dtype)
-  return np.concatenate([array, rest])
+def _to_host(array) -> np.ndarray:
+  """All of an array, wherever its parts lie."""
+  if jax.process_count() > 1:
+    return multihost_utils.process_allgather(array, tiled=True)
+  return np.asarray(array)
 
 
 def make_sampler(
@@ -211,6 +105,7 @@ def make_sampler(
   settings: Settings,
   params,
   *,
+  mesh: jax.sharding.Mesh | None = None,
   on_compile: Callable[[str], None] = lambda name: None,
 ) -> Sampler:
   """Compiles every program of a rollout.
@@ -220,78 +115,110 @@ def make_sampler(
     shape: sizes of the rollout.
     settings: how it is sampled and computed.
     params: any parameters of the model (their shapes and shardings matter).
+    mesh: of the devices that `params` lie on; None = one device.
     on_compile: told the name of each program that is compiled.
 
   Returns:
     The sampler. Nothing in it ever compiles again.
   """
-  programs = _compile(config, shape, settings, params, on_compile)
-  num_rows = shape.num_rows
+  programs = sampler_programs.compile_programs(
+    config, shape, settings, params, mesh, on_compile
+  )
+  share, count = programs.share, programs.num_shares
+  none = share.num_rows  # no row of a share
+  first = share.num_rows * np.arange(count)
+
+  def by_share(rows):
+    """Rows of the rollout -> for each share its own, counted from 0."""
+    rows = np.asarray(rows, np.int32)
+    return [rows[rows // none == d] - first[d] for d in range(count)]
 
   def begin(weights, tokens, lengths):
     state = programs.empty()
-    c = prompts_per_call(shape, settings)
-    for start in range(0, shape.num_problems, c):
-      part = slice(start, start + c)
-      problems = np.arange(start, start + c, dtype=np.int32)
+    p = share.num_problems
+    c = sampler_programs.prompts_per_call(share, settings)
+    tokens, lengths = np.asarray(tokens), np.asarray(lengths)
+    for start in range(0, p, c):
+      problems = np.arange(start, start + c)  # those beyond P are dropped
+      taken = np.minimum(problems, p - 1)
+      places = (p * np.arange(count)[:, None] + taken[None]).reshape(-1)
       state = programs.read_prompts(
         weights,
         state,
-        _pad(np.asarray(tokens[part], np.int32), c, 0),
-        _pad(np.asarray(lengths[part], np.int32), c, 1),
-        problems,  # those beyond P are dropped
+        tokens[places].astype(np.int32),
+        lengths[places].astype(np.int32),
+        np.tile(problems, count).astype(np.int32),
       )
     return state
 
   def tell(weights, state, rows, contexts, turn):
-    batch = shape.bucket_for(len(rows))
-    width = sampling.room_of(shape, settings, turn)
-    tokens = np.zeros((batch, shape.max_feedback_tokens), np.int32)
-    for i, context in enumerate(contexts):
-      tokens[i, : len(context)] = context
-    lengths = np.asarray([len(context) for context in contexts], np.int32)
+    shares = by_share(rows)
+    batch = share.bucket_for(max(len(own) for own in shares))
+    width = sampling.room_of(share, settings, turn)
+    told = dict(zip((int(row) for row in rows), contexts, strict=True))
+    tokens = np.zeros((count * batch, share.max_feedback_tokens), np.int32)
+    lengths = np.zeros(count * batch, np.int32)
+    for d, own in enumerate(shares):
+      for i, row in enumerate(own):
+        context = told[int(row + first[d])]
+        tokens[d * batch + i, : len(context)] = context
+        lengths[d * batch + i] = len(context)
+    in_batch = np.concatenate([_pad(own, batch, none) for own in shares])
     return programs.read_more[width, batch](
-      weights,
-      state,
-      _pad(np.asarray(rows, np.int32), batch, num_rows),
-      tokens,
-      _pad(lengths, batch, 0),
+      weights, state, in_batch, tokens, lengths
     )
 
   def answer(weights, state, key, rows, turn):
-    sizes = sampling.slot_counts(shape, settings, turn)
-    waiting = np.asarray(rows, np.int32)
-    while len(waiting):
-      plan = slots.plan(len(waiting), sizes, settings.idle_fraction)
-      running = waiting[: plan.num_rows]
-      longest = int(np.asarray(state.lengths)[running].max())
-      width = sampling.width_for(shape, settings, turn, longest)
-      if plan.num_slots == num_rows:  # slot i has row i or none
-        in_slots = np.full(num_rows, num_rows, np.int32)
-        in_slots[running] = running
-      else:
-        in_slots = _pad(running, plan.num_slots, num_rows)
-      state, num_steps = programs.decode[width, plan.num_slots](
+    sizes = sampling.slot_counts(share, settings, turn)
+    waiting = by_share(rows)
+    while any(len(own) for own in waiting):
+      # One program for all: that of the share which has most to do.
+      plan = slots.plan(
+        max(len(own) for own in waiting), sizes, settings.idle_fraction
+      )
+      running = [own[: plan.num_rows] for own in waiting]
+      everywhere = np.concatenate(
+        [own + first[d] for d, own in enumerate(running)]
+      )
+      longest = int(_to_host(state.lengths)[everywhere].max())
+      width = sampling.width_for(share, settings, turn, longest)
+      state, steps = programs.decode[width, plan.num_slots](
         weights,
         state,
         key,
-        in_slots,
+        np.concatenate([_in_slots(own, plan, none) for own in running]),
         np.int32(turn),
-        np.int32(plan.leave_at),
+        np.asarray(
+          [max(min(plan.leave_at, len(own) - 1), 0) for own in running],
+          np.int32,
+        ),
       )
-      done = np.asarray(state.done)
-      ended = running[done[running]]
-      waiting = waiting[~done[waiting]]
+      done = _to_host(state.done)
+      ended = everywhere[done[everywhere]]
+      waiting = [own[~done[own + first[d]]] for d, own in enumerate(waiting)]
       yield Call(
-        state, ended, _completions(state, ended), int(num_steps), plan.num_slots
+        state,
+        ended,
+        _completions(state, ended),
+        int(_to_host(steps).max()),
+        count * plan.num_slots,
       )
 
   return Sampler(programs.prepare, begin, tell, answer)
 
 
+def _in_slots(rows, plan, none):
+  """Which row each slot of a program runs."""
+  if plan.num_slots == none:  # slot i has row i or none
+    slots_of = np.full(none, none, np.int32)
+    slots_of[rows] = rows
+    return slots_of
+  return _pad(rows, plan.num_slots, none)
+
+
 def _completions(state, rows):
   """Answers of rows, on the host."""
-  take = lambda x: np.asarray(x)[rows]
+  take = lambda x: _to_host(x)[rows]
   return Completions(
     take(state.tokens),
     take(state.logprobs),

@@ -232,7 +232,17 @@ def read_more(
 
 
 def decode(
-  config, shape, settings, width, weights, state, key, rows, turn, leave_at
+  config,
+  shape,
+  settings,
+  width,
+  weights,
+  state,
+  key,
+  rows,
+  turn,
+  leave_at,
+  first_row=0,
 ):
   """Samples until no more than `leave_at` rows are unfinished.
 
@@ -248,10 +258,12 @@ def decode(
     rows: [B] row of each slot; beyond R for slots without one. With B = R,
       slot i has row i or none.
     turn: [] from 0.
-    leave_at: [] see above.
+    leave_at: [1] see above.
+    first_row: of the rollout among these rows, if they are a share of it; a
+      row's key is made from its place in the whole.
 
   Returns:
-    (state, [] int32 steps that were run).
+    (state, [1] int32 steps that were run).
   """
   batch, num_rows = rows.shape[0], shape.num_rows
   prompts = state.prompts
@@ -262,7 +274,8 @@ def decode(
     local = jax.tree.map(lambda x: x.at[rows].get(mode="clip"), fields)
   has_row = rows < num_rows
   begin_done = local.done | ~has_row
-  keys = row_keys(key, jnp.minimum(rows, num_rows - 1), shape.group_size, turn)
+  in_whole = first_row + jnp.minimum(rows, num_rows - 1)
+  keys = row_keys(key, in_whole, shape.group_size, turn)
   # Where the caches are: in place if attention follows lengths, else copied
   # together unless all of them take part.
   is_whole = batch == num_rows and width == room(shape, settings)
@@ -316,7 +329,7 @@ def decode(
 
   def goes_on(carry):
     _, local = carry
-    going = (~local.done).sum() > leave_at
+    going = (~local.done).sum() > leave_at[0]
     if settings.implementation == attention.CUDNN:
       return going
     return going & (jnp.max(jnp.where(local.done, 0, local.lengths)) < width)
@@ -333,10 +346,10 @@ def decode(
   if batch == num_rows:
     # Rows without a slot are as they were.
     local = local._replace(done=jnp.where(has_row, local.done, state.done))
-    return local._replace(prompts=prompts, caches=caches), step
+    return local._replace(prompts=prompts, caches=caches), step[None]
   put = lambda old, new: old.at[rows].set(new, mode="drop")
   local = jax.tree.map(put, fields, local)
-  return local._replace(prompts=prompts, caches=caches), step
+  return local._replace(prompts=prompts, caches=caches), step[None]
 
 
 def room_of(shape: RolloutShape, settings: Settings, turn: int) -> int:

@@ -49,6 +49,7 @@ LAYERS = (
     "leap_jax.policy_source",
     "leap_jax.pretrained",
     "leap_jax.sampler",
+    "leap_jax.sampler_programs",
     "leap_jax.sampling",
     "leap_jax.sharding",
     "leap_jax.update",

@@ -8,6 +8,8 @@ update    one update: tokens a second, share of the peak in operations
           (experiments/bench/update.py)
 step      whole LEAP iterations of config.policy.source: where the time goes,
           idle time of accelerator and harness (experiments/bench/step.py)
+peers     the same decoding by other libraries (experiments/bench/peers.py)
+table     the README's table of all of them (experiments/bench/table.py)
 
 But for `step`, weights are random, of config.policy.size. The batch is all rows
 of a rollout (num_problems * group_size). Settings and their meaning:
@@ -44,12 +46,29 @@ def _step(config, values):
   return step.measure(config, values.repeats)
 
 
-KINDS = {"sampler": _sampler, "update": _update, "step": _step}
+def _peers(config, values):
+  from experiments.bench import peers
+
+  return peers.measure(config, values.repeats, values.peers)
+
+
+KINDS = {
+  "sampler": _sampler,
+  "update": _update,
+  "step": _step,
+  "peers": _peers,
+}
 
 
 def _define(values: flags.FlagValues) -> None:
   flags.DEFINE_integer(
     "repeats", 3, "counted repetitions", lower_bound=1, flag_values=values
+  )
+  flags.DEFINE_list(
+    "peers",
+    ["google-tunix", "transformers"],
+    "libraries to compare with",
+    flag_values=values,
   )
   flags.DEFINE_string(
     "out",
@@ -90,7 +109,12 @@ def main(argv: list[str]) -> int:
     print(__doc__)
     print("  --repeats=3      counted repetitions")
     print("  --out=FOLDER     where the JSON file goes")
+    print("  --peers=NAMES    google-tunix,transformers (peers)")
     return EXIT_OK
+  if argv[1:2] == ["table"]:
+    from experiments.bench import table
+
+    return table.main(argv[2:])
   try:
     if len(argv) < 2 or argv[1] not in KINDS:
       got = argv[1] if len(argv) > 1 else "nothing"

@@ -195,5 +195,6 @@ def measure(config, repeats: int) -> dict[str, Any]:
       f"standard deviation of the logarithm {_LOG_SPREAD:g}",
     },
     "compile_seconds": compile_seconds,
+    "useful_slot_fraction": found["varied"]["useful_slot_fraction"],
     "peak_memory_gib": record.peak_memory_gib(),
   }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leap_jax import draws, sampler, sampling, slots
+from leap_jax import draws, sampler_programs, sampling, slots
 from leap_jax.types import RolloutShape
 
 
@@ -44,7 +44,7 @@ def test_no_program_is_made_for_nothing(shape):
 def test_the_quickstarts_programs():
   shape = sizes(16, 8, (32, 128))
   assert shape.buckets(0) == (128,) and shape.buckets(1) == (32, 128)
-  decode, more = sampler.program_sizes(
+  decode, more = sampler_programs.program_sizes(
     shape, sampling.Settings(draws.Rule(), ())
   )
   # A prompt of 8 and 4 new tokens, then 4 to read and 4 new ones; and one.
@@ -68,7 +68,7 @@ SETTINGS = [
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("shape", CASES[::4], ids=str)
 def test_whatever_comes_up_in_sampling_has_a_program(shape, settings):
-  decode, more = sampler.program_sizes(shape, settings)
+  decode, more = sampler_programs.program_sizes(shape, settings)
   reached = set()
   for turn in range(shape.num_turns):
     counts = sampling.slot_counts(shape, settings, turn)

@@ -1,0 +1,112 @@
+"""The README's table of speeds, from the JSON files of `record`.
+
+python -m experiments.bench table [--write=README.md]
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from experiments import tables
+from experiments.bench.record import RESULTS
+
+BEGIN, END = "<!-- bench table: begin -->", "<!-- bench table: end -->"
+_KINDS = ("sampler", "peers", "update", "step")  # in this order
+
+
+def load(folder: pathlib.Path) -> list[dict[str, Any]]:
+  """Every measurement, by kind, model size and batch.
+
+  Raises:
+    TableError: a file cannot be read or lacks a field.
+  """
+  found = []
+  for path in sorted(folder.glob("*.json")):
+    try:
+      record = json.loads(path.read_text())
+      _row(record)
+      found.append(record)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+      raise tables.TableError(f"cannot use {path}: {error!r}") from None
+  order = lambda r: (
+    _KINDS.index(r["kind"]),
+    r.get("num_params", 0),
+    r["batch"],
+  )
+  return sorted(found, key=order)
+
+
+def _number(record, key, scale=1.0, digits=0):
+  value = record.get(key)
+  return "-" if value is None else f"{scale * value:,.{digits}f}"
+
+
+def _against(record):
+  texts = [
+    f"{name} {peer['version']}: {peer['times_faster']:.1f} x, lengths varied "
+    f"{peer['varied_times_faster']:.1f} x"
+    for name, peer in sorted(record.get("peers", {}).items())
+  ]
+  return "; ".join(texts) or "-"
+
+
+_COLUMNS = (
+  ("measured", lambda r: _KINDS[_KINDS.index(r["kind"])]),
+  ("model", lambda r: r["model"]),
+  ("rows", lambda r: str(r["batch"])),
+  ("tokens/s", lambda r: _number(r, "tokens_per_second")),
+  ("ms a decoding step", lambda r: _number(r, "ms_per_decode_step", 1, 2)),
+  ("bandwidth roofline, %", lambda r: _number(r, "roofline_fraction", 100)),
+  ("MFU, %", lambda r: _number(r, "mfu", 100)),
+  ("useful slots, %", lambda r: _number(r, "useful_slot_fraction", 100)),
+  ("accelerator idle, %", lambda r: _number(r, "idle_fraction", 100)),
+  ("peak memory, GiB", lambda r: _number(r, "peak_memory_gib", 1, 1)),
+  ("compilations", lambda r: _number(r, "compilations")),
+  ("faster than", _against),
+)
+
+
+def _row(record):
+  return [make(record) for _, make in _COLUMNS]
+
+
+def markdown(records: Sequence[dict[str, Any]]) -> str:
+  """The table and a line on hardware and commits."""
+  names = [name for name, _ in _COLUMNS]
+  lines = ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
+  lines += ["| " + " | ".join(_row(r)) + " |" for r in records]
+  if not records:
+    return "No measurement yet."
+  hardware = "; ".join(sorted({r["hardware"] for r in records}))
+  commits = ", ".join(sorted({r["commit"] for r in records}))
+  lines += [
+    "",
+    "Random weights. Decoding: all answers of full length; the roofline is the "
+    "time to read the weights once and each row's live keys and values at "
+    "4.3 TB/s; useful slots with lengths that vary (lognormal). "
+    f"Hardware: {hardware}. Commit: {commits}.",
+  ]
+  return "\n".join(lines)
+
+
+def main(argv: Sequence[str]) -> int:
+  """Prints or writes the table."""
+  parser = argparse.ArgumentParser(
+    prog="python -m experiments.bench table", description=__doc__
+  )
+  parser.add_argument("--results", type=pathlib.Path, default=RESULTS)
+  parser.add_argument("--write", type=pathlib.Path, default=None)
+  arguments = parser.parse_args(argv)
+  try:
+    table = markdown(load(arguments.results))
+    if arguments.write is None:
+      print(table)
+    else:
+      tables.write(arguments.write, table, BEGIN, END)
+  except (tables.TableError, OSError) as error:
+    print(f"experiments.bench: {error}", file=sys.stderr)
+    return 2
+  return 0

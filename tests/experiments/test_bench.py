@@ -1,0 +1,115 @@
+"""Bench: what is counted, what is written, what the table says."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from experiments.bench import __main__ as bench
+from experiments.bench import sampler, table
+from experiments.tables import TableError
+
+ROOT = pathlib.Path(__file__).parents[2]
+CONFIG = ROOT / "experiments" / "configs" / "bench_0_5b.py"
+
+
+def test_the_bytes_of_a_roofline():
+  weights = {"a": np.zeros(10, np.float16)}  # 20 bytes
+  # Rows of 2 and 3 tokens behind a prompt of 4: 5 + 6 and 5 + 6 + 7 tokens of
+  # 8 bytes; three steps.
+  read = lambda group: sampler.bytes_read(
+    weights, 8, 4, np.asarray([2, 3]), group
+  )
+  assert read(1) == 3 * 20 + 8 * (11 + 18)
+  # Together they read the prompt three times, and 1 + 2 and 1 + 2 + 3 others.
+  assert read(2) == 3 * 20 + 8 * (3 * 4 + 3 + 6)
+
+
+def test_decoding_is_measured_and_written(tmp_path, capsys):
+  arguments = [
+    f"--config={CONFIG}",
+    "--config.policy.size=micro",
+    "--config.rollout.num_problems=2",
+    "--config.rollout.max_prompt_tokens=8",
+    "--config.rollout.max_new_tokens=8",
+    "--config.sampler.slot_ratio=0.5",
+    "--repeats=1",
+    f"--out={tmp_path}",
+  ]
+  assert bench.main(["bench", "sampler", *arguments]) == 0
+  (path,) = tmp_path.glob("*.json")
+  found = json.loads(path.read_text())
+  assert path.name == "sampler_0_5b_b16.json"
+  assert found["kind"] == "sampler" and found["model"] == "micro"
+  assert found["steps"] == 8 and found["compilations"] == 0
+  seconds = found["decode_seconds"]
+  assert found["tokens_per_second"] == pytest.approx(16 * 8 / seconds)
+  assert found["ms_per_decode_step"] == pytest.approx(1e3 * seconds / 8)
+  assert 0 < found["useful_slot_fraction"] < 1
+  assert found["varied"]["compilations"] == 0
+  # The table takes what was written.
+  assert bench.main(["bench", "table", f"--results={tmp_path}"]) == 0
+  assert "| sampler | micro | 16 |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+  "arguments,words",
+  [
+    (["bench"], "got nothing; one of sampler"),
+    (["bench", "decode"], "got decode"),
+    (["bench", "sampler"], "no config"),
+    (
+      ["bench", "peers", f"--config={CONFIG}", "--peers=vllm"],
+      "--peers=vllm: one of google-tunix, transformers",
+    ),
+    (
+      ["bench", "sampler", f"--config={CONFIG}", "--config.sampler.top_p=2"],
+      "config.sampler.top_p=2.0: must be above 0 and at most 1",
+    ),
+    (
+      [
+        "bench",
+        "sampler",
+        f"--config={CONFIG}",
+        "--config.sampler.shared_prompts=True",
+      ],
+      "needs cuDNN's attention",
+    ),
+  ],
+)
+def test_a_mistake_is_one_line(arguments, words, capsys):
+  assert bench.main(arguments) == 2
+  (line,) = capsys.readouterr().err.splitlines()
+  assert line.startswith("experiments.bench: ") and words in line
+
+
+def test_peers_and_order_of_the_table(tmp_path):
+  common = dict(model="m", batch=4, hardware="X", commit="c")
+  peer = dict(version="1", times_faster=5.04, varied_times_faster=20)
+  records = [
+    common | dict(kind="update", mfu=0.412),
+    common | dict(kind="peers", peers={"other": peer}),
+    common | dict(kind="sampler", roofline_fraction=0.61, num_params=9),
+    common | dict(kind="sampler", roofline_fraction=0.5, num_params=2),
+  ]
+  for i, record in enumerate(records):
+    (tmp_path / f"{i}.json").write_text(json.dumps(record))
+  rows = table.markdown(table.load(tmp_path)).splitlines()[2:6]
+  assert [row.split(" | ")[0] for row in rows] == [
+    "| sampler",
+    "| sampler",
+    "| peers",
+    "| update",
+  ]
+  assert "| 50 |" in rows[0] and "| 61 |" in rows[1] and "| 41 |" in rows[3]
+  assert "other 1: 5.0 x, lengths varied 20.0 x" in rows[2]
+  (tmp_path / "5.json").write_text("{}")
+  with pytest.raises(TableError, match="5.json"):
+    table.load(tmp_path)
+
+
+def test_the_readmes_table_is_the_generated_one():
+  text = (ROOT / "README.md").read_text()
+  got = text.split(table.BEGIN)[1].split(table.END)[0].strip()
+  assert got == table.markdown(table.load(table.RESULTS))

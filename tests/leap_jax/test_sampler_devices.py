@@ -1,0 +1,74 @@
+"""Sampling on several devices: the same tokens as on one."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+CODE = """
+import jax, numpy as np
+from leap_jax import draws, sampler, sampling, sharding
+from leap_jax.models import sizes, transformer
+from leap_jax.types import RolloutShape
+
+shape = RolloutShape(
+  num_problems=4, group_size=4, num_turns=2, max_prompt_tokens=12,
+  max_feedback_tokens=6, max_new_tokens=10, max_context_tokens=38,
+  row_buckets=(8,),
+)
+model = sizes.model_config("micro", 300)
+params = transformer.init(model, jax.random.key(0))
+table = params["embedding"]["embedding"]
+params["embedding"]["embedding"] = table.at[1].mul(5.0)  # rows do stop
+tokens = np.random.default_rng(0).integers(2, 300, (4, 12))
+lengths = np.asarray([12, 5, 9, 3])
+key = jax.random.key(1)
+
+def play(mesh, **options):
+  settings = sampling.Settings(draws.Rule(0.8), (1,), **options)
+  where = sharding.param_shardings(model, mesh, params) if mesh else None
+  here = jax.device_put(params, where)
+  made = sampler.make_sampler(model, shape, settings, here, mesh=mesh)
+  weights = made.prepare(here)
+  state = made.begin(weights, tokens, lengths)
+  answers = []
+  for turn, rows in enumerate([list(range(16)), [9, 1, 3, 0, 12]]):
+    if turn:
+      told = [[7] * (i + 1) for i in range(5)]
+      state = made.tell(weights, state, rows, told, turn)
+    calls = made.answer(weights, state, key, rows, turn)
+    got, state, _ = sampler.all_answers(calls, rows)
+    answers.append(got)
+  return answers, state
+
+want, _ = play(None)
+assert 0 < want[0].stopped.sum() < 16
+mesh = sharding.make_mesh()
+# Three slots on each device, given to others as rows end.
+for options in ({}, dict(max_slots=3, idle_fraction=0.3, prompts_per_call=1)):
+  got, state = play(mesh, **options)
+  held = state.caches[0].keys.addressable_shards[0].data.shape[0]
+  assert held == 8, held  # rows of a device
+  for a, b in zip(got, want, strict=True):
+    np.testing.assert_array_equal(a.tokens, b.tokens)
+    np.testing.assert_array_equal(a.stopped, b.stopped)
+    np.testing.assert_allclose(a.logprobs, b.logprobs, atol=1e-5)
+print("same")
+"""
+
+
+def test_two_devices_sample_what_one_does():
+  done = subprocess.run(
+    [sys.executable, "-c", CODE],
+    cwd=ROOT,
+    env=os.environ
+    | {
+      "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+      "JAX_PLATFORMS": "cpu",
+    },
+    capture_output=True,
+    text=True,
+  )
+  assert done.stdout.strip() == "same", done.stderr[-2000:]
