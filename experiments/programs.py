@@ -58,14 +58,12 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
   implementation = s.attention
   if implementation == "auto":
     implementation = attention.choose(s.dtype)
-  if s.shared_prompts and (
-    implementation != attention.CUDNN or model.local_layers
-  ):
-    raise UsageError(
-      "config.sampler.shared_prompts=True needs cuDNN's attention (NVIDIA, "
-      "config.sampler.dtype=bfloat16) and layers that all see the whole past; "
-      "set it to False"
-    )
+  if s.shared_prompts:
+    fault = attention.fault_of_sharing(s.dtype)
+    if model.local_layers:
+      fault = "layers of this model see only a part of the past"
+    if fault is not None:
+      raise UsageError(f"config.sampler.shared_prompts=True: {fault}")
   return sampling.Settings(
     rule=draws.Rule(config.rollout.temperature, s.top_k, s.top_p, s.min_p),
     stop_tokens=tuple(stop_tokens),

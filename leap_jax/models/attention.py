@@ -46,15 +46,37 @@ def choose(dtype, device: jax.Device | None = None) -> str:
   is_short = jnp.dtype(dtype) in (jnp.bfloat16, jnp.float16)
   if not is_short or capability < 8.0:
     return XLA
-  fault = _fault(jnp.dtype(dtype))
-  if fault is None:
-    return CUDNN
-  warnings.warn(f"cuDNN's attention is not used: {fault}", stacklevel=2)
-  return XLA
+  for case in ("training", "decoding"):
+    fault = _fault(jnp.dtype(dtype), case)
+    if fault is not None:
+      warnings.warn(f"cuDNN's attention is not used: {fault}", stacklevel=2)
+      return XLA
+  return CUDNN
+
+
+def fault_of_sharing(dtype) -> str | None:
+  """Why groups cannot share prompts (`behind_prompts`); None if they can."""
+  if choose(dtype) != CUDNN:
+    return "it needs cuDNN's attention: an NVIDIA GPU and 16-bit floats"
+  return _fault(jnp.dtype(dtype), "sharing")
+
+
+def _probe(case, implementation, query, keys, values, lengths):
+  """Attention of some case; rows of 64 tokens, a few of them real."""
+  options = dict(implementation=implementation)
+  if case == "training":
+    attended = whole_rows(query, keys, values, lengths, **options)
+    is_row = jnp.arange(64)[None] < lengths[:, None]
+    return jnp.where(is_row[..., None], attended, 0)
+  if case == "decoding":
+    return one_token(query[:, :1], keys, values, lengths, **options)
+  prompts, prompt_lengths = (keys[:2], values[:2]), jnp.asarray([64, 40])
+  attend = behind_prompts if implementation == CUDNN else _behind_by_mask
+  return attend(query[:, :1], (keys, values), lengths, prompts, prompt_lengths)
 
 
 @functools.cache
-def _fault(dtype) -> str | None:
+def _fault(dtype, case: str) -> str | None:
   """What is wrong with cuDNN's attention, found by trying it; None if nothing.
 
   Some builds lack it or get it wrong (jax#32430).
@@ -64,37 +86,13 @@ def _fault(dtype) -> str | None:
   wide = [jax.random.normal(k, s) for k, s in zip(keys, sizes, strict=True)]
   short = [x.astype(dtype) for x in wide]
   lengths = jnp.asarray([64, 33, 1, 64, 17, 50, 64, 2])
-  groups = jnp.asarray([64, 40])
-
-  def attend(implementation, query, keys, values):
-    options = dict(implementation=implementation)
-    whole = whole_rows(query, keys, values, lengths, **options)
-    is_row = jnp.arange(64)[None] < lengths[:, None]
-    whole = jnp.where(is_row[..., None], whole, 0)
-    one = one_token(query[:, :1], keys, values, lengths, **options)
-    prompts = (keys[:2], values[:2])
-    if implementation == CUDNN:
-      behind = behind_prompts(
-        query[:, :1], (keys, values), lengths, prompts, groups
-      )
-    else:
-      behind = _behind_by_mask(
-        query[:, :1], (keys, values), lengths, prompts, groups
-      )
-    return whole, one, behind
-
+  run = lambda name: jax.jit(functools.partial(_probe, case, name))
   try:
-    got = jax.jit(functools.partial(attend, CUDNN))(*short)
-    want = jax.jit(functools.partial(attend, XLA))(*wide)
-    for name, a, b in zip(
-      ("training", "decoding", "shared"), got, want, strict=True
-    ):
-      gap = float(jnp.abs(a.astype(jnp.float32) - b).max())
-      if not gap < 0.05:
-        return f"{name} is off by {gap:.2g}"
+    got = run(CUDNN)(*short, lengths).astype(jnp.float32)
+    gap = float(jnp.abs(got - run(XLA)(*wide, lengths)).max())
   except Exception as error:  # XLA's and cuDNN's own, of many kinds
-    return str(error).splitlines()[0][:200]
-  return None
+    return f"{case}: {str(error).splitlines()[0][:200]}"
+  return None if gap < 0.05 else f"{case} is off by {gap:.2g}"
 
 
 def _behind_by_mask(query, own, own_lengths, prompts, prompt_lengths):

@@ -74,7 +74,7 @@ def test_decoding_is_measured_and_written(tmp_path, capsys):
         f"--config={CONFIG}",
         "--config.sampler.shared_prompts=True",
       ],
-      "needs cuDNN's attention",
+      "config.sampler.shared_prompts=True: it needs cuDNN's attention",
     ),
   ],
 )

@@ -1,5 +1,7 @@
 """Attention: what each of the three cases lets a query see."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,21 +39,23 @@ def test_every_case_is_the_definition(window):
   query, keys, values = tensors()
   host = [np.asarray(x) for x in (query, keys, values)]
   places = np.broadcast_to(np.arange(T), (B, T))
-  options = dict(implementation="xla", scale=0.3, window=window)
-  got = attention.whole_rows(query, keys, values, **options)
+  compiled = lambda function: jax.jit(
+    functools.partial(function, implementation="xla", scale=0.3, window=window)
+  )
+  got = compiled(attention.whole_rows)(query, keys, values)
   np.testing.assert_allclose(
     got, by_hand(*host, places, 0.3, window), atol=1e-5
   )
   # Two new tokens behind 5, 3 and 4 cached ones.
   start = np.asarray([5, 3, 4])
   places = start[:, None] + np.arange(2)
-  got = attention.appended(
-    query[:, :2], keys, values, jnp.asarray(places), **options
+  got = compiled(attention.appended)(
+    query[:, :2], keys, values, jnp.asarray(places)
   )
   want = by_hand(host[0][:, :2], *host[1:], places, 0.3, window)
   np.testing.assert_allclose(got, want, atol=1e-5)
-  got = attention.one_token(
-    query[:, :1], keys, values, jnp.asarray(start + 1), **options
+  got = compiled(attention.one_token)(
+    query[:, :1], keys, values, jnp.asarray(start + 1)
   )
   want = by_hand(host[0][:, :1], *host[1:], start[:, None], 0.3, window)
   np.testing.assert_allclose(got, want, atol=1e-5)
@@ -93,16 +97,20 @@ def library(monkeypatch):
 
 
 def test_a_library_that_works_is_used(library):
-  # Its three ways agree with the definitions, the shared prompt too.
-  assert attention._fault(jnp.dtype(jnp.bfloat16)) is None
+  for case in ("training", "decoding", "sharing"):
+    assert attention._fault(jnp.dtype(jnp.bfloat16), case) is None
 
 
 def test_a_library_that_does_not_is_not_used(library):
+  short = jnp.dtype(jnp.bfloat16)
   library["factor"] = 1.1
-  assert "training is off by" in attention._fault(jnp.dtype(jnp.bfloat16))
-  attention._fault.cache_clear()
+  assert "decoding is off by" in attention._fault(short, "decoding")
   library["error"] = "no engine\nfor this"
-  assert attention._fault(jnp.dtype(jnp.bfloat16)) == "no engine"
+  assert attention._fault(short, "sharing") == "sharing: no engine"
+
+
+def test_a_cpu_shares_no_prompts():
+  assert "needs cuDNN" in attention.fault_of_sharing(jnp.bfloat16)
 
 
 def test_rows_behind_a_shared_prompt_see_what_they_would_alone(library):
