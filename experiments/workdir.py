@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -93,6 +94,13 @@ def held(workdir: pathlib.Path) -> Iterator[None]:
     file.write(f"{os.getpid()}\n")
     file.flush()
     yield
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[pathlib.Path]:
+  """A folder that is removed afterwards."""
+  with tempfile.TemporaryDirectory() as folder:
+    yield pathlib.Path(folder)
 
 
 def check(workdir: pathlib.Path, settings: dict[str, Any]) -> None:
