@@ -172,6 +172,28 @@ def init(config: ModelConfig, key: jax.Array):
   return Decoder(config).init(key, jnp.zeros((1, 8), jnp.int32))["params"]
 
 
+def head_of(params) -> jax.Array:
+  """[V, D]: the head's own matrix, or the embedding where they are tied."""
+  return params.get("head", params["embedding"])["embedding"]
+
+
+def without_padding_ids(config: ModelConfig, logits: jax.Array) -> jax.Array:
+  """[..., V] logits, with those of ids that no token has far below all others.
+
+  Sampler and trainer both use it: what cannot be sampled is in no softmax.
+  Finite, so that p log p is 0 and not NaN.
+  """
+  if config.padding_ids == 0:
+    return logits
+  ids = jax.lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
+  return jnp.where(ids < config.num_ids, logits, -1e30)
+
+
+def logits_of(config: ModelConfig, params, hidden: jax.Array) -> jax.Array:
+  """[..., D] hidden states -> [..., V] logits."""
+  return without_padding_ids(config, hidden @ head_of(params).T)
+
+
 def final_norm(config: ModelConfig, params, x: jax.Array) -> jax.Array:
   """[..., D] behind the last block -> [..., D] normed hidden states."""
   return _norm(config).apply({"params": params["final_norm"]}, x)
