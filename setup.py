@@ -27,8 +27,13 @@ BASE = [
 
 # What the GPU executor of the harness needs. The bindings' major version is the
 # toolkit's; nvidia-ml-py asks the driver for its state.
-_GPU = ["cuda-pathfinder>=1.3", "nvidia-ml-py>=12.560"]
-_CUDA13 = ["cuda-bindings>=13.0,<14", "nvidia-cuda-nvrtc>=13.0,<14", *_GPU]
+_GPU = ["cuda-pathfinder>=1.3.4", "nvidia-ml-py>=12.560"]
+_CUDA13 = [
+  "cuda-bindings>=13.0,<14",
+  "nvidia-cuda-nvrtc>=13.0,<14",
+  "nvidia-nvjitlink>=13.0,<14",
+  *_GPU,
+]
 
 # Numba-CUDA candidates: a compiler, for which no GPU is needed. numba-cuda
 # 0.30 uses np.row_stack, which NumPy 2.5 has dropped. libNVVM must not be newer
@@ -53,6 +58,7 @@ EXTRAS = {
     "jax[cuda12]>=0.10.2,<0.12",
     "cuda-bindings>=12.9,<13",
     "nvidia-cuda-nvrtc-cu12>=12.8",
+    "nvidia-nvjitlink-cu12>=12.8",
     *_GPU,
   ],
   "cuda13": ["jax[cuda13]>=0.10.2,<0.12", *_CUDA13],

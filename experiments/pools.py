@@ -9,12 +9,18 @@ from ml_collections import config_dict
 
 
 def _limits(config):
-  from kernels_eval.cpu.executor import Settings
+  from kernels_eval.settings import Settings
 
   return Settings(
     run_cpu_s=config.harness.run_cpu_s,
     compile_cpu_s=config.harness.compile_cpu_s,
   )
+
+
+def _gpu(config):
+  from kernels_eval.cuda.settings import CudaSettings
+
+  return CudaSettings(with_cpu_first=config.harness.cpu_first)
 
 
 def _local(config):
@@ -25,6 +31,7 @@ def _local(config):
     seed=config.harness.seed,
     settings=_limits(config),
     executor=config.harness.executor,
+    cuda_settings=_gpu(config),
   )
 
 
@@ -37,6 +44,7 @@ def _ray(config):
     seed=config.harness.seed,
     settings=_limits(config),
     executor=config.harness.executor,
+    cuda_settings=_gpu(config),
   )
 
 

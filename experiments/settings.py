@@ -18,6 +18,7 @@ from experiments.config_file import (
   load_file,
   near,
 )
+from kernels_eval.executors import EXECUTORS
 from leap_jax import choices
 from leap_jax.problems import SPLITS
 
@@ -209,7 +210,8 @@ _CHECKS = {
   "problems.long_prompts": _choice(("skip", "refuse")),
   "problems.seed": _SEED,
   "harness.backend": _choice(pools.BACKENDS),
-  "harness.executor": _choice(("cpu", "cuda", "auto")),
+  "harness.executor": _choice(EXECUTORS),
+  "harness.cpu_first": _anything,
   "harness.ray_address": _unset_or(_named),
   "harness.num_workers": _at_least(0),
   "harness.seed": _SEED,

@@ -7,12 +7,11 @@ python -m kernels_eval bench [--language=numba] [--json]
 python -m kernels_eval timing [--json]
 python -m kernels_eval soak [--count=N] [--seed=S] [--json] [--out=FILE]
 python -m kernels_eval audit [--corpus=DIR] [--json]
+python -m kernels_eval agreement [--count=N] [--seed=S] [--json]
 """
 
-import argparse
 import contextlib
 import dataclasses
-import difflib
 import os
 import pathlib
 import signal
@@ -22,6 +21,7 @@ import msgspec
 import tqdm
 
 from kernels_eval import (
+  agreement,
   audit,
   bench,
   candidate,
@@ -32,18 +32,20 @@ from kernels_eval import (
   verdict_cache,
   verdict_store,
 )
+from kernels_eval.arguments import (
+  BAD_REQUEST,
+  BadRequest,
+  check_command,
+  make_parser,
+)
+from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.numba import signature
 from kernels_eval.schema import Request
 from kernels_eval.soak import mix, summary
 from kernels_eval.soak import run as soak
 
-OK, NOT_PASSED, BAD_REQUEST = 0, 1, 2
+OK, NOT_PASSED = 0, 1
 INTERRUPTED = 128 + signal.SIGINT
-_COMMANDS = ("list", "show", "check", "bench", "timing", "soak", "audit")
-
-
-class BadRequest(Exception):
-  """The request itself is wrong; its text is the one line to print."""
 
 
 def _problem(name):
@@ -111,7 +113,11 @@ def _check(arguments):
           num_workers=1,
           seed=arguments.seed,
           executor=arguments.executor,
-          with_timing=True,
+          cuda_settings=CudaSettings(
+            with_timing=True,
+            with_jax=not arguments.no_jax,
+            with_sanitizer=arguments.sanitizer,
+          ),
           cache=cache,
         )
       )
@@ -239,22 +245,39 @@ def _audit(arguments):
   return NOT_PASSED if result.escaped else OK
 
 
-class _Parser(argparse.ArgumentParser):
-  """One line for an error."""
+def _agreement(arguments):
+  if arguments.count < 0:
+    raise BadRequest(f"--count={arguments.count}; at least 0")
+  try:
+    cases = [
+      *agreement.canonical_cases(),
+      *agreement.mutated_cases(arguments.count, arguments.seed),
+      *agreement.corpus_cases(corpus.load(corpus.default_folder())),
+    ]
+    total = 2 * len(cases)
+    with tqdm.tqdm(total=total, unit="verdict", file=sys.stderr) as bar:
+      result = agreement.run(cases, on_result=bar.update)
+  except corpus.CorpusError as error:
+    raise BadRequest(str(error)) from None
+  except client.HarnessError as error:
+    raise BadRequest(f"infrastructure_error: {error}") from None
+  if arguments.json:
+    print(agreement.encode(result).decode())
+  else:
+    print(agreement.render(result))
+  return NOT_PASSED if result.unexplained else OK
 
-  def error(self, message):
-    self.exit(BAD_REQUEST, f"{self.prog}: {message}\n")
 
-
-def _check_command(argv):
-  """Names the nearest command for a mistyped one."""
-  words = [a for a in argv if not a.startswith("-")]
-  if words and words[0] not in _COMMANDS:
-    near = difflib.get_close_matches(words[0], _COMMANDS, n=1)
-    hint = f" (did you mean `{near[0]}`?)" if near else ""
-    raise BadRequest(
-      f"no command `{words[0]}`{hint}; there are {', '.join(_COMMANDS)}"
-    )
+_RUN = {
+  "list": _list,
+  "show": _show,
+  "check": _check,
+  "bench": _bench,
+  "timing": _timing,
+  "soak": _soak,
+  "audit": _audit,
+  "agreement": _agreement,
+}
 
 
 def _terminate(number, frame):
@@ -262,99 +285,13 @@ def _terminate(number, frame):
   raise SystemExit(128 + number)
 
 
-def _add_executor(parser):
-  parser.add_argument(
-    "--executor",
-    choices=client.EXECUTORS,
-    default="auto",
-    help="where kernels run; auto: the GPU where one is usable",
-  )
-
-
-def _add_language(command):
-  command.add_argument(
-    "--language",
-    choices=(candidate.CUDA, candidate.NUMBA),
-    default=candidate.CUDA,
-  )
-
-
-def _parser():
-  parser = _Parser(
-    prog="python -m kernels_eval", description="A judge for GPU kernels."
-  )
-  commands = parser.add_subparsers(dest="command", required=True)
-  listing = commands.add_parser("list", help="name every problem")
-  listing.set_defaults(run=_list)
-  show = commands.add_parser(
-    "show", help="statement, signature, default launch"
-  )
-  show.add_argument("problem")
-  show.add_argument(
-    "--solution", action="store_true", help="print the canonical kernel too"
-  )
-  _add_language(show)
-  show.set_defaults(run=_show)
-  check = commands.add_parser("check", help="judge a kernel")
-  check.add_argument(
-    "file", help="CUDA C++ or Numba-CUDA text; - for standard input"
-  )
-  check.add_argument("--problem", required=True, metavar="NAME")
-  check.add_argument(
-    "--json", action="store_true", help="print the record as one line of JSON"
-  )
-  check.add_argument(
-    "--no-cache", action="store_true", help="judge again what was judged before"
-  )
-  check.add_argument("--seed", type=int, default=0, help="of the test inputs")
-  _add_executor(check)
-  check.set_defaults(run=_check)
-  benchmark = commands.add_parser("bench", help="kernels per second")
-  benchmark.add_argument("--count", type=int, default=200)
-  benchmark.add_argument("--workers", type=int, default=None)
-  _add_executor(benchmark)
-  benchmark.add_argument("--json", action="store_true")
-  _add_language(benchmark)
-  benchmark.set_defaults(run=_bench)
-  repeat = commands.add_parser(
-    "timing", help="how well times repeat, and a copy beside its ceiling (GPU)"
-  )
-  repeat.add_argument(
-    "--count", type=int, default=20, help="evaluations of each kernel"
-  )
-  repeat.add_argument("--json", action="store_true")
-  repeat.set_defaults(run=_timing)
-  soaking = commands.add_parser(
-    "soak", help="many good and hostile kernels; what do they leave behind?"
-  )
-  soaking.add_argument("--count", type=int, default=2000)
-  soaking.add_argument("--seed", type=int, default=0, help="of the mix")
-  soaking.add_argument("--workers", type=int, default=None)
-  _add_executor(soaking)
-  soaking.add_argument("--json", action="store_true")
-  soaking.add_argument("--out", metavar="FILE", help="for the result as JSON")
-  soaking.set_defaults(run=_soak)
-  auditing = commands.add_parser("audit", help="try every known cheat")
-  auditing.add_argument(
-    "--corpus",
-    type=pathlib.Path,
-    metavar="DIR",
-    help="hostile candidates; default: those of this checkout's tests",
-  )
-  auditing.add_argument("--workers", type=int, default=None)
-  _add_executor(auditing)
-  auditing.add_argument("--json", action="store_true")
-  auditing.set_defaults(run=_audit)
-  return parser
-
-
 def main(argv: list[str]) -> int:
   """Runs one command; returns the exit status."""
   before = signal.signal(signal.SIGTERM, _terminate)
   try:
-    _check_command(argv)
-    arguments = _parser().parse_args(argv)
-    return arguments.run(arguments)
+    check_command(argv)
+    arguments = make_parser().parse_args(argv)
+    return _RUN[arguments.command](arguments)
   except KeyboardInterrupt:
     print("kernels_eval: interrupted", file=sys.stderr)
     return INTERRUPTED

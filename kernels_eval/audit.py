@@ -12,6 +12,7 @@ import msgspec
 from kernels_eval import catalogue, client, verdict_cache
 from kernels_eval.client import Settings
 from kernels_eval.corpus import Specimen
+from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.schema import Evaluation, Request, Status
 
 # Bombs have to meet a limit; a short one, so that an audit takes a minute.
@@ -155,7 +156,7 @@ def run(
     num_workers=num_workers,
     settings=SETTINGS,
     executor=executor,
-    with_timing=True,
+    cuda_settings=CudaSettings(with_timing=True),
     cache=verdict_cache.Nothing(),
   ) as pool:
     hello = pool.hello

@@ -10,8 +10,8 @@ import msgspec
 from kernels_eval import candidate, verdict_cache
 from kernels_eval import worker as worker_lib
 from kernels_eval.cpu.executor import NAME as CPU_EXECUTOR
-from kernels_eval.cpu.executor import Settings
 from kernels_eval.schema import HARNESS_VERSION, Evaluation, Phase, Request
+from kernels_eval.settings import Settings
 
 _GRACE_S = 15.0
 

@@ -19,8 +19,9 @@ import numpy as np
 
 from kernels_eval import addresses, batches, problems, temporary, verdict_cache
 from kernels_eval import worker as worker_lib
-from kernels_eval.cpu.executor import Settings
 from kernels_eval.cuda import presence, server_process
+from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.executors import AUTO, CPU, CUDA, EXECUTORS
 from kernels_eval.judge import Hello
 from kernels_eval.problems import composer
 from kernels_eval.schema import (
@@ -30,13 +31,13 @@ from kernels_eval.schema import (
   ProblemCard,
   Status,
 )
+from kernels_eval.settings import Settings
 
 _GRACE_S = 15.0
 QUEUE_S = 600.0
 _MAX_FAILED_STARTS = 3
 DEFAULT_SETTINGS = Settings()
-EXECUTORS = ("auto", "cpu", "cuda")
-CUDA_EXECUTOR = "cuda"
+DEFAULT_CUDA_SETTINGS = CudaSettings()
 
 
 class HarnessError(Exception):
@@ -105,9 +106,8 @@ class Pool(batches.Judges):
     num_workers: int | None = None,
     seed: int = 0,
     settings: Settings = DEFAULT_SETTINGS,
-    executor: str = "auto",
-    with_timing: bool = False,
-    device: int = 0,
+    executor: str = AUTO,
+    cuda_settings: CudaSettings = DEFAULT_CUDA_SETTINGS,
     cache: verdict_cache.Cache | None = None,
   ):
     """Starts the judges.
@@ -119,8 +119,7 @@ class Pool(batches.Judges):
       settings: limits of an evaluation.
       executor: where candidates run: one of EXECUTORS; "auto" is the GPU where
         one is usable.
-      with_timing: whether candidates that are right are timed (GPU).
-      device: index of the GPU.
+      cuda_settings: which GPU, and what is done there beside judging.
       cache: of verdicts; stays the caller's to close. None means a
         `verdict_cache.Memory`, which ends with the pool.
 
@@ -135,7 +134,7 @@ class Pool(batches.Judges):
         f"no executor `{executor}`; there are {', '.join(EXECUTORS)}"
       )
     obstacle = presence.obstacle()
-    if executor == "cuda" and obstacle is not None:
+    if executor == CUDA and obstacle is not None:
       raise HarnessError(obstacle)
     temporary.remove_stale()
     self._seed = seed
@@ -151,8 +150,8 @@ class Pool(batches.Judges):
     atexit.register(self.close)
     count = num_workers or len(os.sched_getaffinity(0))
     try:
-      if executor != "cpu" and obstacle is None:
-        self._start_server(device, with_timing)
+      if executor != CPU and obstacle is None:
+        self._start_server(cuda_settings)
       # The first judge builds what is missing; the others find it built.
       self._workers.append(self._spawn())
       self.hello = self._await_hello(self._workers[0])
@@ -162,12 +161,13 @@ class Pool(batches.Judges):
       self.close()
       raise
 
-  def _start_server(self, device, with_timing):
-    self._server = server_process.ServerProcess(self._root, device)
-    self.executor_name = CUDA_EXECUTOR
-    self._executor_arguments = ["--server", str(self._server.socket)]
-    if with_timing:
-      self._executor_arguments.append("--timing")
+  def _start_server(self, settings):
+    self._server = server_process.ServerProcess(self._root, settings.device)
+    self.executor_name = CUDA
+    self._executor_arguments = [
+      *("--server", str(self._server.socket)),
+      *("--cuda-settings", msgspec.json.encode(settings).decode()),
+    ]
 
   def _spawn(self):
     self._serial += 1

@@ -25,6 +25,7 @@ from kernels_eval import frames, problems, sandbox, verdict
 from kernels_eval.cpu import executor as executor_lib
 from kernels_eval.cpu import host as host_lib
 from kernels_eval.cpu import toolchain
+from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.schema import (
   HARNESS_VERSION,
   Diagnostic,
@@ -33,10 +34,12 @@ from kernels_eval.schema import (
   Request,
   Status,
 )
+from kernels_eval.settings import Settings
 
 if TYPE_CHECKING:
   from kernels_eval.cuda import diagnosis as diagnosis_lib
   from kernels_eval.cuda import executor as cuda_executor
+  from kernels_eval.cuda import screen as screen_lib
   from kernels_eval.cuda import timing
 
 _MAX_CACHED_PROBLEMS = 64
@@ -60,13 +63,16 @@ class Judge:
     seed: int,
     timer: "timing.Timer | None" = None,
     diagnosis: "diagnosis_lib.Diagnosis | None" = None,
+    screen: "screen_lib.Screen | None" = None,
   ):
     """Args: the executor, the seed of all inputs (the judge's secret), what
-    times those that are right, and what explains those that a GPU stopped."""
+    times those that are right, what explains those that a GPU stopped, and
+    what keeps them from it."""
     self._executor = executor
     self._seed = seed
     self._timer = timer
     self._diagnosis = diagnosis
+    self._screen = screen
     self._prepared: dict[str, verdict.Prepared] = {}
 
   def _prepare(self, name):
@@ -147,10 +153,11 @@ class Judge:
     problem = prepared.problem
     with clock.measure(Phase.COMPILE):
       artefact = self._executor.compile(parsed, problem, folder)
+    cases = [(c, a) for c, a, _, _ in prepared.cases]
     with clock.measure(Phase.RUN):
-      result = self._executor.run(
-        artefact, parsed, problem, [(c, a) for c, a, _, _ in prepared.cases]
-      )
+      if self._screen is not None:
+        self._screen.check(parsed, problem, cases)
+      result = self._executor.run(artefact, parsed, problem, cases)
     facts |= {
       "shared_bytes": result.shared_bytes,
       "num_registers": result.num_registers,
@@ -209,7 +216,7 @@ def _facts(stop):
 
 
 def make(
-  root: pathlib.Path, seed: int, settings: executor_lib.Settings
+  root: pathlib.Path, seed: int, settings: Settings
 ) -> tuple[Judge, Hello, Callable[[], None]]:
   """A judge that runs candidates on the CPU, what it says of itself, and its
   end.
@@ -239,46 +246,73 @@ def make(
 def make_cuda(
   root: pathlib.Path,
   seed: int,
-  settings: executor_lib.Settings,
+  settings: Settings,
   server: pathlib.Path,
-  with_timing: bool,
+  cuda_settings: CudaSettings,
 ) -> tuple[Judge, Hello, Callable[[], None]]:
-  """As `make`, on the GPU whose server listens at `server`."""
+  """As `make`, on the GPU whose server listens at `server`, in the folder of
+  the pool."""
   from kernels_eval.cuda import diagnosis as diagnosis_lib
   from kernels_eval.cuda import executor as cuda_executor
-  from kernels_eval.cuda import timing, toolkit
-  from kernels_eval.cuda.settings import CudaSettings
+  from kernels_eval.cuda import jax_reference, timing, toolkit
+  from kernels_eval.cuda import sanitizer as sanitizer_lib
+  from kernels_eval.cuda import screen as screen_lib
 
+  tool = sanitizer_lib.find() if cuda_settings.with_sanitizer else None
+  if cuda_settings.with_sanitizer and tool is None:
+    raise toolchain.ToolchainError(
+      "compute-sanitizer is asked for and not installed: put the toolkit's on "
+      "PATH, or pip install nvidia-cuda-sanitizer-api"
+    )
   tools = toolchain.prepare()
   protections = sandbox.probe()
   try:
     kit = toolkit.find()
   except toolkit.ToolkitError as error:
     raise toolchain.ToolchainError(str(error)) from None
-  cuda_settings = CudaSettings()
   executor = cuda_executor.CudaExecutor(
     tools, kit, protections, root, server, settings, cuda_settings
   )
   device = executor.device
+  cpu_executor = executor_lib.Executor(tools, protections, root, settings)
+  screen, before = None, ""
+  if cuda_settings.with_cpu_first:
+    screen = screen_lib.Screen(cpu_executor)
+    before = f", after g++ {tools.version} on the CPU"
   hello = Hello(
     cuda_executor.NAME,
-    f"NVRTC {kit.version}, {device.device}, driver {device.driver_version}",
+    f"NVRTC {kit.version}, {device.device}, driver {device.driver_version}"
+    + before,
     protections.describe(),
-    with_timing,
+    cuda_settings.with_timing,
   )
-  timer = None
-  if with_timing:
-    timer = timing.Timer(executor, seed, cuda_settings.timing_wall_s)
-  diagnosis = diagnosis_lib.Diagnosis(
-    executor_lib.Executor(tools, protections, root, settings), seed
-  )
+  timer = jax = None
+  if cuda_settings.with_jax:
+    jax = jax_reference.JaxReference(
+      server.parent,
+      cuda_settings.device,
+      cuda_settings.jax_wall_s,
+      executor.alone,
+    )
+  sanitizer = None
+  if cuda_settings.with_sanitizer:
+    sanitizer = sanitizer_lib.Sanitizer(
+      tool,
+      executor,
+      seed,
+      cuda_settings.device,
+      cuda_settings.sanitizer_wall_s,
+    )
+  if cuda_settings.with_timing:
+    timer = timing.Timer(executor, seed, cuda_settings.timing_wall_s, jax)
+  diagnosis = diagnosis_lib.Diagnosis(cpu_executor, seed, sanitizer)
 
   def close():
     executor.close()
     diagnosis.close()
     tools.release()
 
-  return Judge(executor, seed, timer, diagnosis), hello, close
+  return Judge(executor, seed, timer, diagnosis, screen), hello, close
 
 
 def _end_with_client(ending, close, root):
@@ -300,7 +334,7 @@ def main(argv: list[str]) -> int:
   parser.add_argument(
     "--server", type=pathlib.Path, help="socket of a GPU's server"
   )
-  parser.add_argument("--timing", action="store_true")
+  parser.add_argument("--cuda-settings", default="{}")
   arguments = parser.parse_args(argv)
   # Nothing that a library prints may get between the frames.
   answers = os.fdopen(os.dup(1), "wb", buffering=0)
@@ -308,15 +342,16 @@ def main(argv: list[str]) -> int:
   requests = sys.stdin.buffer
   # The seed comes as the first frame, not in argv, where others could see it.
   seed = msgspec.msgpack.decode(frames.read(requests), type=int)
-  settings = msgspec.convert(
-    msgspec.json.decode(arguments.settings), executor_lib.Settings
+  settings = msgspec.convert(msgspec.json.decode(arguments.settings), Settings)
+  cuda_settings = msgspec.json.decode(
+    arguments.cuda_settings, type=CudaSettings
   )
   try:
     if arguments.server is None:
       judge, hello, close = make(arguments.root, seed, settings)
     else:
       judge, hello, close = make_cuda(
-        arguments.root, seed, settings, arguments.server, arguments.timing
+        arguments.root, seed, settings, arguments.server, cuda_settings
       )
   except (toolchain.ToolchainError, host_lib.HostError, OSError) as error:
     frames.write(answers, msgspec.msgpack.encode(str(error)))

@@ -13,9 +13,10 @@ import socket
 import msgspec
 
 from kernels_eval import client, feed, temporary
-from kernels_eval.cpu.executor import Settings
+from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.judge import Hello
 from kernels_eval.schema import HARNESS_VERSION, Evaluation, Request
+from kernels_eval.settings import Settings
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -26,6 +27,7 @@ class Setup(msgspec.Struct, frozen=True):
   seed: int  # of all test inputs: in this message, not in argv or environment
   settings: Settings
   executor: str
+  cuda_settings: CudaSettings
 
 
 class Welcome(msgspec.Struct, frozen=True, tag=True):
@@ -92,6 +94,7 @@ class NodeAgent:
         seed=setup.seed,
         settings=setup.settings,
         executor=setup.executor,
+        cuda_settings=setup.cuda_settings,
       )
     except (client.HarnessError, OSError) as error:
       return Failure(str(error))

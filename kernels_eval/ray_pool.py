@@ -38,8 +38,9 @@ from kernels_eval import (
   verdict_cache,
 )
 from kernels_eval import worker as worker_lib
-from kernels_eval.cpu.executor import Settings
+from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.schema import HARNESS_VERSION, Evaluation, Phase, Status
+from kernels_eval.settings import Settings
 
 MAX_TRIES = 3
 _POLL_S = 2.0  # between two looks at the list of machines
@@ -92,6 +93,7 @@ class RayPool(batches.Judges):
     seed: int = 0,
     settings: Settings = client.DEFAULT_SETTINGS,
     executor: str = "auto",
+    cuda_settings: CudaSettings = client.DEFAULT_CUDA_SETTINGS,
     cache: verdict_cache.Cache | None = None,
     silence_s: float = 30.0,
     patience_s: float = 60.0,
@@ -105,6 +107,7 @@ class RayPool(batches.Judges):
       seed: of all test inputs. Known to the judges, never to a candidate.
       settings: limits of an evaluation.
       executor: where candidates run: one of `client.EXECUTORS`.
+      cuda_settings: what is done on a GPU beside judging.
       cache: of verdicts, as for `client.Pool`.
       silence_s: a machine that does not answer for so long is lost.
       patience_s: how long to wait for a machine when all are lost.
@@ -121,7 +124,9 @@ class RayPool(batches.Judges):
     # A machine may try a candidate twice, behind another that it tries twice.
     self._answer_s = 4 * self.seconds_allowed
     self._setup = lambda num_judges: msgspec.msgpack.encode(
-      node_agent.Setup(HARNESS_VERSION, num_judges, seed, settings, executor)
+      node_agent.Setup(
+        HARNESS_VERSION, num_judges, seed, settings, executor, cuda_settings
+      )
     )
     self._nodes: dict[str, _Node] = {}  # by the id of the machine
     self._calls: dict[Any, _Call] = {}  # by Ray's reference of the answer

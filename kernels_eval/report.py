@@ -155,6 +155,14 @@ def render(evaluation: Evaluation, text: str, *, colour: bool) -> str:
       f"{t.baseline} {t.reference_ms:.4g} ms, floor {t.floor_ms:.4g} ms; "
       f"{t.num_calls} calls, {t.case}"
     )
+    if evaluation.speedup_over_jax is None:
+      out.append(paint(_DIM, f"  no JAX baseline: {t.jax_note}"))
+    else:
+      out.append(
+        f"  jitted JAX {t.jax_reference_ms:.4g} ms (spread "
+        f"{100 * t.jax_reference_spread:.1f} %, {t.jax_note}): speed-up over "
+        f"it {evaluation.speedup_over_jax:.3g}"
+      )
     out.append(paint(_DIM, f"  {t.device}: {t.device_state}"))
   out.append(
     paint(

@@ -129,6 +129,11 @@ class Timing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   baseline: str  # what reference_ms is the time of
   device: str
   device_state: str
+  # The problem's reference as jitted JAX, another baseline; None where it was
+  # not measured.
+  jax_reference_ms: float | None = None
+  jax_reference_spread: float | None = None
+  jax_note: str = ""  # version of JAX, or why there is no time
 
 
 class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -174,6 +179,13 @@ class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     if self.candidate_ms is None or self.reference_ms is None:
       return None
     return self.reference_ms / self.candidate_ms
+
+  @property
+  def speedup_over_jax(self) -> float | None:
+    """Time of the jitted JAX reference over candidate_ms, or None."""
+    if self.timing is None or self.timing.jax_reference_ms is None:
+      return None
+    return self.timing.jax_reference_ms / self.timing.candidate_ms
 
   @property
   def passed(self) -> bool:

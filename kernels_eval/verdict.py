@@ -4,7 +4,7 @@ import numpy as np
 
 from kernels_eval import correctness, dtypes
 from kernels_eval.cpu.executor import RunResult
-from kernels_eval.cpu.outcome import Stop
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status, describe_mismatch
 

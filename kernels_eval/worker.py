@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import msgspec
 
 from kernels_eval import frames
-from kernels_eval.cpu.executor import Settings
 from kernels_eval.judge import Hello
 from kernels_eval.schema import Request
+from kernels_eval.settings import Settings
 
 START_S = 120.0  # the first start on a machine builds the native parts
 _STOP_S = 4.0  # for a judge to end by itself

@@ -16,11 +16,11 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 def judge():
   """A judge of this process with the CPU executor."""
   from kernels_eval import judge as judge_lib
-  from kernels_eval.cpu import executor
+  from kernels_eval.settings import Settings
 
   with tempfile.TemporaryDirectory() as root:
     judging, _, close = judge_lib.make(
-      pathlib.Path(root), 0, executor.Settings(run_cpu_s=2.0)
+      pathlib.Path(root), 0, Settings(run_cpu_s=2.0)
     )
     yield judging
     close()

@@ -21,9 +21,9 @@ from kernels_eval import (
   report,
 )
 from kernels_eval.cpu import host, limits, protocol
-from kernels_eval.cpu.settings import Settings
 from kernels_eval.problems import spec
 from kernels_eval.schema import ERROR_EDGES, Evaluation, Status
+from kernels_eval.settings import Settings
 from tests.kernels_eval import test_problems
 
 ROOT = pathlib.Path(__file__).parents[1]

@@ -70,6 +70,9 @@ def get_config() -> config_dict.ConfigDict:
   # Where kernels run: "cpu", "cuda" (a GPU), or "auto" (the GPU where there is
   # one). The tiny policy has learnt from what the CPU executor says.
   c.harness.executor = "cpu"
+  # On a GPU: whether kernels run on the CPU executor first, so that those that
+  # fail there never reach the GPU, which takes a second over each of them.
+  c.harness.cpu_first = True
   # Judge processes (of each machine); 0 = one for each processor.
   c.harness.num_workers = 0
   c.harness.seed = 0  # of the hidden test inputs

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kernels_eval import diagnostics as diagnostics_lib
-from kernels_eval import source
+from kernels_eval import outcome, source
 from kernels_eval.candidate import Candidate
-from kernels_eval.cpu import outcome, translate
+from kernels_eval.cpu import translate
 from kernels_eval.launch_plan import Launch
 from kernels_eval.problems import spec
 from kernels_eval.schema import Diagnostic, Status

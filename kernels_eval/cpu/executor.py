@@ -27,13 +27,13 @@ from kernels_eval.cpu import (
 from kernels_eval.cpu import host as host_lib
 from kernels_eval.cpu import run_cases as run_cases_lib
 from kernels_eval.cpu.numba import build as numba_build
-from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cpu.settings import Settings
 from kernels_eval.launch_plan import CandidateError, Launch
 from kernels_eval.numba import client as numba_client
 from kernels_eval.numba.messages import SOURCE_NAME as NUMBA_SOURCE_NAME
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Diagnostic, Status
+from kernels_eval.settings import Settings
 
 NAME = "cpu-fiber"
 

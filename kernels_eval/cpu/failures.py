@@ -4,11 +4,12 @@ import os
 import pathlib
 import signal
 
-from kernels_eval.cpu import host, outcome, protocol
-from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cpu.settings import Settings
+from kernels_eval import outcome
+from kernels_eval.cpu import host, protocol
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Finding, Status
+from kernels_eval.settings import Settings
 
 _STATUS_OF_FAULT = {
   "input_modified": Status.INTEGRITY_VIOLATION,

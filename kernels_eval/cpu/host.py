@@ -16,8 +16,9 @@ from kernels_eval.cpu import toolchain
 # native/host.h: Job and Answer.
 _JOB = struct.Struct("<IIIIQQII")
 _ANSWER = struct.Struct("<IiIIQQII")
-_COMMAND, _RUN, _COMPILE = 1, 2, 3
-COMPILE_ERROR = 1  # exit status of `compile_device`; others but 0 are faults
+_COMMAND, _RUN, _COMPILE, _ASSEMBLE = 1, 2, 3, 4
+# Exit status of `compile_device` and `assemble`; others but 0 are faults.
+COMPILE_ERROR = 1
 MAX_LOG_BYTES = 64 * 1024
 _GRACE_S = 5.0  # beyond a job's own limit before the host itself is given up
 
@@ -77,6 +78,7 @@ class Host:
     private: pathlib.Path,
     *,
     nvrtc: pathlib.Path | None = None,
+    nvjitlink: pathlib.Path | None = None,
     readable: Sequence[str] = (),
   ):
     """Starts the process.
@@ -86,6 +88,7 @@ class Host:
       protections: what the machine grants.
       private: existing folder for the jobs' files.
       nvrtc: the library, for `compile_device`.
+      nvjitlink: the library, for `assemble`.
       readable: folders that jobs may read besides the tools'.
 
     Raises:
@@ -101,10 +104,11 @@ class Host:
           str(tools.host),
           str(theirs.fileno()),
           *([f"--nvrtc={nvrtc}"] if nvrtc else []),
+          *([f"--nvjitlink={nvjitlink}"] if nvjitlink else []),
         ],
         readable=[
           *readable_folders(tools),
-          *([str(nvrtc.parent)] if nvrtc else []),
+          *(str(library.parent) for library in (nvrtc, nvjitlink) if library),
           *readable,
         ],
         private=str(private),
@@ -152,6 +156,20 @@ class Host:
     """
     strings = [cwd, unit, *options, "--", *names]
     return self._ask(_COMPILE, strings, limits, None)
+
+  def assemble(
+    self, cwd: str, count: int, options: Sequence[str], limits: Limits
+  ) -> Answer:
+    """Turns PTX into cubins with nvJitLink.
+
+    Args:
+      cwd: working folder of the job; holds unit0.ptx and so on, and afterwards
+        unit0.cubin and so on.
+      count: of units.
+      options: of nvJitLink.
+      limits: of the job.
+    """
+    return self._ask(_ASSEMBLE, [cwd, str(count), *options], limits, None)
 
   def _ask(self, kind, strings, limits, descriptor):
     payload = _JOB.pack(

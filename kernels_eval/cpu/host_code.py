@@ -9,8 +9,8 @@ which is used, and where.
 
 import re
 
-from kernels_eval import source
-from kernels_eval.cpu import host, outcome
+from kernels_eval import outcome, source
+from kernels_eval.cpu import host
 from kernels_eval.cpu.declarations import Declaration
 from kernels_eval.schema import Diagnostic, Status
 

@@ -5,8 +5,8 @@ shared memory there is 99 KiB)."""
 import math
 from collections.abc import Sequence
 
-from kernels_eval import expressions
-from kernels_eval.cpu import outcome, protocol
+from kernels_eval import expressions, outcome
+from kernels_eval.cpu import protocol
 from kernels_eval.launch_plan import Launch
 from kernels_eval.schema import Diagnostic, LaunchLimit, Status
 

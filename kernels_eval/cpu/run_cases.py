@@ -11,8 +11,8 @@ from kernels_eval.candidate import NUMBA, Candidate
 from kernels_eval.cpu import protocol
 from kernels_eval.cpu.limits import plan_launch
 from kernels_eval.cpu.numba import build as numba_build
-from kernels_eval.cpu.outcome import Stop
 from kernels_eval.launch_plan import Launch
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status
 

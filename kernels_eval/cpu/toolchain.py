@@ -275,11 +275,19 @@ def _build(folder, compiler):
   )
   _run(
     [
+      *(compiler, *_NATIVE_FLAGS, "-fPIC", "-shared"),
+      *(str(NATIVE / "no_driver.cpp"), "-Wl,-soname,libcuda.so.1"),
+      *("-o", str(folder / "libke_no_driver.so")),
+    ]
+  )
+  _run(
+    [
       compiler,
       *_NATIVE_FLAGS,
       str(NATIVE / "host.cpp"),
       str(NATIVE / "confine.cpp"),
       str(NATIVE / "nvrtc.cpp"),
+      str(NATIVE / "nvjitlink.cpp"),
       f"-L{folder}",
       "-lke_runtime",
       "-ldl",

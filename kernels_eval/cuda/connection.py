@@ -1,10 +1,12 @@
 """A judge's connection to the server of a GPU."""
 
+import contextlib
 import mmap
 import os
 import pathlib
 import socket
 import time
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -50,6 +52,7 @@ class Connection:
     try:
       message = self._socket.recv(jobs.MAX_MESSAGE_BYTES)
     except OSError as error:
+      self.close()  # an answer that comes late must not pass for another's
       raise HostError(
         f"the server of the GPU does not answer: {error}"
       ) from None
@@ -63,12 +66,31 @@ class Connection:
     Raises:
       HostError: a fault of the machine.
     """
-    self._socket.settimeout(job.wall_s + _QUEUE_S)
+    return self._report(job, [descriptor], job.wall_s + _QUEUE_S)
+
+  @contextlib.contextmanager
+  def alone(self) -> Iterator[None]:
+    """The GPU for the caller alone: other judges' jobs wait for the end.
+
+    Raises:
+      HostError: a fault of the machine.
+    """
+    self._report(jobs.Alone(), [], _QUEUE_S)
+    try:
+      yield
+    finally:
+      self._send(jobs.Release(), [], _QUEUE_S)
+
+  def _send(self, job, descriptors, timeout_s):
     message = msgspec.msgpack.encode(job)
     try:
-      socket.send_fds(self._socket, [message], [descriptor])
+      self._socket.settimeout(timeout_s)  # of the answer, too
+      socket.send_fds(self._socket, [message], descriptors)
     except OSError as error:
       raise HostError(f"the server of the GPU has ended: {error}") from None
+
+  def _report(self, job, descriptors, timeout_s):
+    self._send(job, descriptors, timeout_s)
     report = self._receive(jobs.Report)
     if report.outcome == jobs.Outcome.MACHINE_FAILED:
       raise HostError(report.message)

@@ -1,29 +1,46 @@
-"""Where a kernel that the GPU has stopped goes wrong: the failing case runs
-once more on the CPU executor, whose checks know the line."""
+"""Where a kernel that has failed on the GPU goes wrong: the failing case runs
+once more on the CPU executor, whose checks know the line, or, where that finds
+none and it is asked for, under compute-sanitizer."""
 
 import msgspec
 
 from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import executor as executor_lib
 from kernels_eval.cpu.host import HostError
-from kernels_eval.cpu.outcome import Stop
+from kernels_eval.cuda import sanitizer as sanitizer_lib
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status
 
 
 class Diagnosis:
-  """Explains runtime errors. Owns an executor."""
+  """Explains failures. Owns an executor."""
 
-  def __init__(self, executor: executor_lib.Executor, seed: int):
-    """Args: of the CPU, and the judge's seed."""
+  def __init__(
+    self,
+    executor: executor_lib.Executor,
+    seed: int,
+    sanitizer: sanitizer_lib.Sanitizer | None = None,
+  ):
+    """Args: of the CPU, the judge's seed, and what else is asked (None: nobody
+    is)."""
     self._executor = executor
     self._seed = seed
+    self._sanitizer = sanitizer
 
   def refine(
     self, stop: Stop, candidate: Candidate, problem: spec.Problem
   ) -> Stop:
-    """The same outcome with a finding that names a line, where the CPU executor
-    has one; the outcome itself otherwise. The status is always the GPU's."""
+    """The same outcome with a finding that names a line, where there is one;
+    the outcome itself otherwise. The status is always the GPU's."""
+    refined = self._by_cpu(stop, candidate, problem)
+    if refined is stop and self._sanitizer is not None:
+      finding = self._sanitizer.explain(stop, candidate, problem)
+      if finding is not None:
+        return _with(stop, finding)
+    return refined
+
+  def _by_cpu(self, stop, candidate, problem):
     if stop.status != Status.RUNTIME_ERROR or stop.case is None:
       return stop
     arrays = problem.make_inputs(stop.case, self._seed)
@@ -38,13 +55,7 @@ class Diagnosis:
         found.finding,
         message=f"{found.finding.message} (found on the CPU)",
       )
-      return Stop(
-        stop.status,
-        f"line {finding.line}: {finding.message}; on the GPU: {stop.message}",
-        finding=finding,
-        case=stop.case,
-        log=stop.log,
-      )
+      return _with(stop, finding)
     except (HostError, OSError):
       self._executor.restart()
     return stop
@@ -52,3 +63,15 @@ class Diagnosis:
   def close(self) -> None:
     """Ends the executor. Any thread may call it."""
     self._executor.close()
+
+
+def _with(stop, finding):
+  place = "" if finding.line is None else f"line {finding.line}: "
+  return Stop(
+    stop.status,
+    f"{place}{finding.message}; on the GPU: {stop.message}",
+    finding=finding,
+    mismatch=stop.mismatch,
+    case=stop.case,
+    log=stop.log,
+  )

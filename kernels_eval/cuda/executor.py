@@ -1,40 +1,29 @@
 """Compiles candidates with NVRTC in the sandbox and has them run on a GPU."""
 
 import contextlib
-import dataclasses
 import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-import msgspec
 import numpy as np
 
 from kernels_eval import sandbox
 from kernels_eval.candidate import NUMBA, Candidate
-from kernels_eval.cpu import compile_log as shared_log
-from kernels_eval.cpu import failures, protocol, toolchain
 from kernels_eval.cpu import host as host_lib
+from kernels_eval.cpu import protocol, toolchain
 from kernels_eval.cpu import run_cases as run_cases_lib
 from kernels_eval.cpu import translate as shared_translate
 from kernels_eval.cpu.executor import Buffers, RunResult
-from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cpu.settings import Settings
-from kernels_eval.cuda import (
-  compile_log,
-  connection,
-  image,
-  jobs,
-  toolkit,
-  translate,
-)
+from kernels_eval.cuda import build, connection, image, jobs, toolkit
 from kernels_eval.cuda.settings import CudaSettings
-from kernels_eval.launch_plan import Launch
 from kernels_eval.numba import build as numba_build
 from kernels_eval.numba import client as numba_client
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Diagnostic, Finding, Status
+from kernels_eval.settings import Settings
 
 NAME = "cuda"
 _KIND = {  # of a finding, by the driver's error
@@ -44,20 +33,6 @@ _KIND = {  # of a finding, by the driver's error
   "CUDA_ERROR_HARDWARE_STACK_ERROR": "stack_overflow",
   "CUDA_ERROR_ASSERT": "assertion_failed",
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Artefact:
-  """A compiled candidate: for each entry, its module and its mangled name."""
-
-  modules: tuple[bytes, ...]  # cubins or PTX
-  entries: tuple[Launch, ...]
-  places: tuple[tuple[int, str], ...]
-
-  @property
-  def program(self) -> bytes:
-    """What a launcher loads (`jobs.py`)."""
-    return msgspec.msgpack.encode(self.modules)
 
 
 class CudaExecutor:
@@ -100,6 +75,7 @@ class CudaExecutor:
       self._protections,
       self._root,
       nvrtc=self._kit.nvrtc,
+      nvjitlink=self._kit.nvjitlink,
       readable=[
         *map(str, self._kit.include),
         str(pathlib.Path(shared_translate.__file__).parent / "native"),
@@ -110,6 +86,10 @@ class CudaExecutor:
     """The executor's name in the record of a candidate."""
     del language
     return NAME
+
+  @property
+  def _run_wall_s(self):
+    return self._settings.run_cpu_s + self._cuda_settings.load_wall_s
 
   @property
   def device(self) -> jobs.Hello:
@@ -148,9 +128,19 @@ class CudaExecutor:
       shutil.rmtree(path, ignore_errors=True)
 
   def compile(
-    self, candidate: Candidate, problem: spec.Problem, folder: pathlib.Path
-  ) -> Artefact:
+    self,
+    candidate: Candidate,
+    problem: spec.Problem,
+    folder: pathlib.Path,
+    options: Sequence[str] = (),
+  ) -> build.Artefact:
     """Compiles for the device.
+
+    Args:
+      candidate: its text.
+      problem: its problem.
+      folder: an empty one, for this job.
+      options: further ones of NVRTC.
 
     Raises:
       Stop: with the compiler's messages.
@@ -158,10 +148,21 @@ class CudaExecutor:
     """
     launches = shared_translate.entries(candidate)
     if candidate.language == NUMBA:
-      return self._compile_numba(candidate, problem, launches)
-    return self._compile_cuda(candidate, problem, launches, folder)
+      return self._compile_numba(candidate, problem, launches, folder)
+    return build.compile_cuda(
+      self._host,
+      self._kit,
+      self.device.compute_capability,
+      candidate,
+      problem,
+      launches,
+      folder,
+      self._settings,
+      self._cuda_settings,
+      options,
+    )
 
-  def _compile_numba(self, candidate, problem, launches):
+  def _compile_numba(self, candidate, problem, launches, folder):
     try:
       if self._numba is None:
         self._numba = numba_client.FrontEnd(
@@ -177,50 +178,21 @@ class CudaExecutor:
       )
     except (numba_client.ServerError, numba_client.UnavailableError) as error:
       raise host_lib.HostError(str(error)) from None
-    modules = tuple("\n".join(k.texts).encode() for k in compiled.kernels)
-    places = tuple((i, k.symbol) for i, k in enumerate(compiled.kernels))
-    return Artefact(modules, tuple(launches), places)
-
-  def _compile_cuda(self, candidate, problem, launches, folder):
-    settings = self._settings
-    unit = translate.translate_unit(candidate, problem)
-    (folder / "unit.cu").write_text(unit, "utf-8", "replace")
-    major, minor = self.device.compute_capability
-    answer = self._host.compile_device(
-      str(folder),
-      "unit.cu",
-      [
-        f"--gpu-architecture=sm_{major}{minor}",
-        "--std=c++17",
-        "--disable-warnings",
-        *(f"--include-path={path}" for path in self._kit.include),
-      ],
-      [translate.name_expression(k) for k in launches],
-      host_lib.Limits(
-        settings.compile_wall_s,
-        settings.compile_cpu_s,
-        self._cuda_settings.compile_memory_bytes,
-        settings.compile_file_bytes,
-        num_processes=0,
-      ),
-    )
-    if not answer.ok:
-      failures.check_machine(answer, "compiler", folder, settings)
-      messages = compile_log.read(answer.log)
-      raise shared_log.compile_failure(
-        messages, answer.log, candidate, problem, launches
-      )
-    names = (folder / "unit.names").read_text().splitlines()
-    if len(names) != len(launches):
-      raise host_lib.HostError("the compiler gave no name for a kernel")
-    cubin = (folder / "unit.cubin").read_bytes()
-    return Artefact(
-      (cubin,), tuple(launches), tuple((0, name) for name in names)
+    return build.assemble(
+      self._host,
+      self._kit,
+      self.device.compute_capability,
+      ["\n".join(kernel.texts) for kernel in compiled.kernels],
+      [kernel.symbol for kernel in compiled.kernels],
+      launches,
+      folder,
+      self._settings,
+      self._cuda_settings,
     )
 
   def run(
     self,
-    artefact: Artefact,
+    artefact: build.Artefact,
     candidate: Candidate,
     problem: spec.Problem,
     cases: list[tuple[spec.Case, dict[str, np.ndarray]]],
@@ -231,6 +203,19 @@ class CudaExecutor:
       Stop: the driver or a guard zone speaks against the candidate.
       HostError: a fault of the machine.
     """
+    return self.run_by(
+      self._connection.ask, artefact, candidate, problem, cases
+    )
+
+  def run_by(
+    self,
+    ask: Callable[[jobs.Run, int], jobs.Report],
+    artefact: build.Artefact,
+    candidate: Candidate,
+    problem: spec.Problem,
+    cases: list[tuple[spec.Case, dict[str, np.ndarray]]],
+  ) -> RunResult:
+    """As `run`, where `ask` has a launcher do the job with its mapping."""
     run_cases = run_cases_lib.make(
       artefact.entries,
       candidate,
@@ -252,7 +237,7 @@ class CudaExecutor:
       images = [memory[o : o + layout.num_bytes] for o in offsets]
       for pixels, pattern in zip(images, image.PATTERNS, strict=True):
         image.fill(pixels, run_cases, layout, pattern)
-      report = self._connection.ask(
+      report = ask(
         jobs.Run(
           program_bytes=len(program),
           image_offsets=tuple(offsets),
@@ -264,11 +249,11 @@ class CudaExecutor:
             )
             for case, places in zip(run_cases, layout.offsets, strict=True)
           ),
-          wall_s=self._cuda_settings.run_wall_s,
+          wall_s=self._run_wall_s,
         ),
         descriptor,
       )
-      check_report(report, cases, self._cuda_settings.run_wall_s)
+      check_report(report, cases, self._run_wall_s)
       passes = []
       for pixels, pattern in zip(images, image.PATTERNS, strict=True):
         damage = image.find_damage(pixels, run_cases, layout, pattern)
@@ -284,6 +269,10 @@ class CudaExecutor:
       )
     finally:
       os.close(descriptor)
+
+  def alone(self) -> contextlib.AbstractContextManager[None]:
+    """The GPU for this judge alone; see `connection.py`."""
+    return self._connection.alone()
 
   def ask(self, job: jobs.Timing, descriptor: int) -> jobs.Report:
     """Has a timing job done; see `jobs.py`.

@@ -82,6 +82,15 @@ class Timing(msgspec.Struct, frozen=True, tag="timing"):
   wall_s: float
 
 
+class Alone(msgspec.Struct, frozen=True, tag="alone"):
+  """Let nothing else run on the GPU, from the report (DONE) to `Release`. It
+  has no mapping."""
+
+
+class Release(msgspec.Struct, frozen=True, tag="release"):
+  """The end of `Alone`. It has no answer."""
+
+
 class Outcome(enum.StrEnum):
   """How a job ended."""
 
@@ -119,6 +128,7 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
   shared_bytes: int  # that a block can opt in to
   num_processors: int
   bandwidth_bytes_per_s: float  # the memory's, from its clock and width
+  memory_bytes: int
 
 
 class StartFailed(msgspec.Struct, frozen=True, tag="start_failed"):

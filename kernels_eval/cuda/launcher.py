@@ -2,11 +2,10 @@
 
 A process of our own code alone: a candidate reaches it as device code and runs
 on the device only, in a context that holds inputs, never an expected output.
-Started by `server.py`, which replaces it when it dies, hangs or says that an
-error has spoilt its context.
+Forked by `nursery.py` for `server.py`, which replaces it when it dies, hangs
+or says that an error has spoilt its context.
 """
 
-import argparse
 import contextlib
 import ctypes
 import mmap
@@ -58,7 +57,7 @@ class _Log:
 class Launcher:
   """A context on one GPU with the memory that jobs use."""
 
-  def __init__(self, device: int):
+  def __init__(self, device: int, helpers: pathlib.Path):
     """Raises DriverError: there is no usable device."""
     call(cuda.cuInit, 0)
     self._device = call(cuda.cuDeviceGet, device)
@@ -73,7 +72,7 @@ class Launcher:
     self._arena = int(call(cuda.cuMemAlloc, ARENA_BYTES))
     call(cuda.cuMemsetD8, self._arena, _CLEAR, ARENA_BYTES)
     self.hello = self._describe()
-    self._helpers = self._load_helpers()
+    self._helpers = self._load_helpers(helpers)
     self._log = _Log()
     self._flush = None
 
@@ -101,26 +100,16 @@ class Launcher:
       * read("MEMORY_CLOCK_RATE")
       * read("GLOBAL_MEMORY_BUS_WIDTH")
       / 8,
+      memory_bytes=call(cuda.cuDeviceTotalMem, self._device),
     )
 
-  def _load_helpers(self):
-    from cuda.bindings import nvrtc
-
-    major, minor = self.hello.compute_capability
-    program = call_nvrtc(
-      nvrtc.nvrtcCreateProgram,
-      _HELPERS.read_bytes(),
-      b"helpers.cu",
-      0,
-      None,
-      None,
-    )
-    options = [f"--gpu-architecture=sm_{major}{minor}".encode()]
-    call_nvrtc(nvrtc.nvrtcCompileProgram, program, len(options), options)
-    cubin = b" " * call_nvrtc(nvrtc.nvrtcGetCUBINSize, program)
-    call_nvrtc(nvrtc.nvrtcGetCUBIN, program, cubin)
-    call_nvrtc(nvrtc.nvrtcDestroyProgram, program)
-    module = call(cuda.cuModuleLoadData, cubin)
+  def _load_helpers(self, path):
+    if not path.exists():
+      cubin = _compile_helpers(self.hello.compute_capability)
+      own = path.with_name(f"{path.name}.{os.getpid()}")
+      own.write_bytes(cubin)
+      own.replace(path)
+    module = call(cuda.cuModuleLoadData, path.read_bytes())
     names = ("ke_scrub_shared", *(f"ke_repeat_{n}" for n in (1, 2, 4, 8)))
     functions = {
       n: call(cuda.cuModuleGetFunction, module, n.encode()) for n in names
@@ -328,6 +317,27 @@ def _destroy_event(event):
     call(cuda.cuEventDestroy, event)
 
 
+def _compile_helpers(compute_capability):
+  """Cubin of `helpers.cu`."""
+  from cuda.bindings import nvrtc
+
+  major, minor = compute_capability
+  program = call_nvrtc(
+    nvrtc.nvrtcCreateProgram,
+    _HELPERS.read_bytes(),
+    b"helpers.cu",
+    0,
+    None,
+    None,
+  )
+  options = [f"--gpu-architecture=sm_{major}{minor}".encode()]
+  call_nvrtc(nvrtc.nvrtcCompileProgram, program, len(options), options)
+  cubin = b" " * call_nvrtc(nvrtc.nvrtcGetCUBINSize, program)
+  call_nvrtc(nvrtc.nvrtcGetCUBIN, program, cubin)
+  call_nvrtc(nvrtc.nvrtcDestroyProgram, program)
+  return cubin
+
+
 def call_nvrtc(function, *arguments):
   """As `driver.call`, for NVRTC; its failure is a broken installation."""
   status, *values = function(*arguments)
@@ -352,17 +362,22 @@ def _serve(connection, launcher):
     connection.send(msgspec.msgpack.encode(report))
 
 
-def main(argv: list[str]) -> int:
-  """Serves jobs until the server hangs up."""
-  parser = argparse.ArgumentParser(prog="python -m kernels_eval.cuda.launcher")
-  parser.add_argument("--socket", type=int, required=True)
-  parser.add_argument("--device", type=int, required=True)
-  arguments = parser.parse_args(argv)
+def serve(descriptor: int, device: int, helpers: pathlib.Path) -> int:
+  """Serves jobs until the server hangs up.
+
+  Args:
+    descriptor: of a socket.
+    device: index of the GPU.
+    helpers: file for our own kernels' cubin; made if it is not there.
+
+  Returns:
+    An exit status.
+  """
   # A kernel that does not end keeps this process from seeing a closed socket.
   ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-  connection = socket.socket(fileno=arguments.socket)
+  connection = socket.socket(fileno=descriptor)
   try:
-    launcher = Launcher(arguments.device)
+    launcher = Launcher(device, helpers)
   except (DriverError, RuntimeError, OSError) as error:
     reason = jobs.StartFailed(str(error))
     connection.send(msgspec.msgpack.encode(reason))
@@ -370,7 +385,3 @@ def main(argv: list[str]) -> int:
   connection.send(msgspec.msgpack.encode(launcher.hello))
   _serve(connection, launcher)
   return 0
-
-
-if __name__ == "__main__":
-  sys.exit(main(sys.argv[1:]))

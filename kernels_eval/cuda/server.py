@@ -2,49 +2,51 @@
 
 `python -m kernels_eval.cuda.server`, a process of our own code. Judges connect
 to its Unix socket; a job travels on to an idle launcher with its descriptor.
-A launcher that exceeds a job's deadline is killed; one whose context is spoilt
-is replaced by the spare that stands ready. A timing job runs alone on the GPU.
-When launchers fail again and again for reasons of their own, the device is
-quarantined: every job is answered with the reason, and no candidate is blamed.
+A launcher that exceeds a job's deadline is killed, and so is one whose context
+is spoilt; others stand ready, and nobody waits for the driver to take the old
+one down. A timing job runs alone on the GPU, and a judge may ask to be alone
+with it, for processes of its own. When launchers fail again and again for
+reasons of their own, the device is quarantined: every job is answered with the
+reason, and no candidate is blamed.
 """
 
 import argparse
 import collections
 import os
 import pathlib
+import select
 import selectors
 import signal
 import socket
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import msgspec
 
-from kernels_eval.cuda import jobs
+from kernels_eval.cuda import jobs, nursery
 
-NUM_LAUNCHERS = 2
+# Two launchers keep a GPU busy. The others stand ready where one is being
+# replaced, or waits a second for the GPU to say that its kernel has failed. A
+# launcher takes a gigabyte of the device.
+MIN_LAUNCHERS, MAX_LAUNCHERS = 2, 4
+BYTES_PER_LAUNCHER = 16 * 2**30  # of the device's memory
 MAX_FAILURES = 3  # in a row, of launchers that no candidate has spoilt
 START_S = 60.0
 _REAP_S = 10.0  # a killed process that is still there is stuck in the driver
+_REQUEST = jobs.Run | jobs.Timing | jobs.Alone | jobs.Release
 _MAX_JOBS = 2000  # of one launcher: what a context cannot give back is little
 
 
 class _Launcher:
   """A launcher process, and the job that it has."""
 
-  def __init__(self, command: Sequence[str]):
+  def __init__(self, spawn: Callable[[int], int]):
     self.socket, theirs = socket.socketpair(
       socket.AF_UNIX, socket.SOCK_SEQPACKET
     )
-    self.process = subprocess.Popen(
-      [*command, "--socket", str(theirs.fileno())],
-      pass_fds=[theirs.fileno()],
-      stdin=subprocess.DEVNULL,
-      start_new_session=True,
-    )
-    theirs.close()
+    with theirs:
+      self.pid = spawn(theirs.fileno())
     self.hello: jobs.Hello | None = None
     self.job: _Job | None = None
     self.num_jobs = 0
@@ -59,33 +61,46 @@ class _Launcher:
     except OSError:
       pass  # it is dead: its end of file says so in a moment
 
-  def end(self) -> bool:
-    """Kills it; whether it is gone."""
+  def kill(self) -> None:
+    """Kills it; it is gone when `waitpid` says so."""
     self.socket.close()
-    try:
-      os.killpg(self.process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-      pass
-    try:
-      self.process.wait(_REAP_S)
-    except subprocess.TimeoutExpired:
-      return False
+    for end in (os.killpg, os.kill):  # it may not lead its group yet
+      try:
+        end(self.pid, signal.SIGKILL)
+      except ProcessLookupError:
+        pass
+
+
+def _is_gone(pid):
+  try:
+    return os.waitpid(pid, os.WNOHANG)[0] == pid
+  except ChildProcessError:
     return True
 
 
 class _Job:
-  """A judge's request. It owns a descriptor."""
+  """A judge's request. It may own a descriptor."""
 
-  def __init__(self, judge: socket.socket, message: bytes, descriptor: int):
+  def __init__(
+    self,
+    judge: socket.socket,
+    message: bytes,
+    descriptor: int | None,
+    job: jobs.Run | jobs.Timing | jobs.Alone,
+  ):
     self.judge = judge
     self.message = message
     self.descriptor = descriptor
-    job = msgspec.msgpack.decode(message, type=jobs.Run | jobs.Timing)
-    self.wall_s = job.wall_s
-    self.is_timing = isinstance(job, jobs.Timing)
+    self.for_judge = isinstance(job, jobs.Alone)
+    self.wall_s = 0.0 if self.for_judge else job.wall_s
+    self.runs_alone = not isinstance(job, jobs.Run)
+
+  def drop(self) -> None:
+    if self.descriptor is not None:
+      os.close(self.descriptor)
 
   def answer(self, report: bytes) -> None:
-    os.close(self.descriptor)
+    self.drop()
     try:
       self.judge.send(report)
     except OSError:
@@ -100,12 +115,12 @@ class Server:
   """Launchers and waiting jobs. A class because it owns processes."""
 
   def __init__(
-    self, device: int, command: Sequence[str], listener: socket.socket
+    self, device: int, spawn: Callable[[int], int], listener: socket.socket
   ):
-    """Args: index of the GPU, how a launcher is started (the number of its
-    socket is added), a listening socket."""
+    """Args: index of the GPU, what starts a launcher on a socket's descriptor
+    and returns its process id, a listening socket."""
     self._device = device
-    self._command = command
+    self._spawn = spawn
     self._listener = listener
     self._selector = selectors.DefaultSelector()
     self._selector.register(listener, selectors.EVENT_READ, self._accept)
@@ -113,6 +128,8 @@ class Server:
     self._greeted: set[socket.socket] = set()
     self._waiting: collections.deque[_Job] = collections.deque()
     self._launchers: list[_Launcher] = []
+    self._dying: dict[int, tuple[int, float]] = {}  # pidfd: pid, deadline
+    self._alone: socket.socket | None = None  # the judge that has the GPU
     self._hello: jobs.Hello | None = None
     self._num_failures = 0
     self._reason = ""  # of the last failure
@@ -124,7 +141,9 @@ class Server:
     try:
       self._fill_up()
       while True:
-        nearest = min((k.deadline for k in self._launchers), default=0.0)
+        deadlines = [k.deadline for k in self._launchers]
+        deadlines += [deadline for _, deadline in self._dying.values()]
+        nearest = min(deadlines, default=0.0)
         wait = max(0.0, min(nearest - time.monotonic(), 1.0))
         for key, _ in self._selector.select(wait):
           if key.data is None:
@@ -134,10 +153,14 @@ class Server:
         self._hand_out()
     finally:
       busy = [k.job for k in self._launchers if k.job is not None]
-      for launcher in self._launchers:
-        launcher.end()
+      for launcher in list(self._launchers):
+        self._remove(launcher)
+      for pidfd, (pid, deadline) in list(self._dying.items()):
+        select.select([pidfd], [], [], max(0, deadline - time.monotonic()))
+        _is_gone(pid)
+        os.close(pidfd)
       for job in [*busy, *self._waiting]:
-        os.close(job.descriptor)
+        job.drop()
       for judge in self._judges:
         judge.close()
       self._listener.close()
@@ -171,16 +194,25 @@ class Server:
       )
     except OSError:
       message, descriptors = b"", []
-    if not message or not descriptors:
+    if not message:
       self._forget(judge)
       return
-    job = _Job(judge, message, descriptors[0])
+    request = msgspec.msgpack.decode(message, type=_REQUEST)
+    if isinstance(request, jobs.Release):
+      self._release(judge)
+      return
+    job = _Job(judge, message, next(iter(descriptors), None), request)
     if self.is_quarantined:
       job.answer(_report(jobs.Outcome.MACHINE_FAILED, self._reason))
     else:
       self._waiting.append(job)
 
+  def _release(self, judge):
+    if self._alone is judge:
+      self._alone = None
+
   def _forget(self, judge):
+    self._release(judge)
     self._selector.unregister(judge)
     judge.close()
     self._judges.discard(judge)
@@ -188,14 +220,23 @@ class Server:
     kept = collections.deque()
     for job in self._waiting:
       if job.judge is judge:
-        os.close(job.descriptor)
+        job.drop()
       else:
         kept.append(job)
     self._waiting = kept
 
+  @property
+  def _num_launchers(self):
+    if self._hello is None:
+      return MIN_LAUNCHERS
+    affordable = self._hello.memory_bytes // BYTES_PER_LAUNCHER
+    return min(max(MIN_LAUNCHERS, affordable), MAX_LAUNCHERS)
+
   def _fill_up(self):
-    while len(self._launchers) < NUM_LAUNCHERS and not self.is_quarantined:
-      launcher = _Launcher(self._command)
+    while (
+      len(self._launchers) < self._num_launchers and not self.is_quarantined
+    ):
+      launcher = _Launcher(self._spawn)
       self._launchers.append(launcher)
       self._selector.register(
         launcher.socket,
@@ -223,6 +264,7 @@ class Server:
     launcher.hello = self._hello = hello
     launcher.deadline = float("inf")
     self._greet()
+    self._fill_up()
 
   def _finished(self, launcher, message):
     report = msgspec.msgpack.decode(message, type=jobs.Report)
@@ -254,8 +296,19 @@ class Server:
   def _remove(self, launcher):
     self._selector.unregister(launcher.socket)
     self._launchers.remove(launcher)
-    if not launcher.end():
-      self._quarantine("a killed launcher does not end: stuck in the driver")
+    launcher.kill()
+    # Taking a context down, above all one with a running kernel, can take the
+    # driver a second. The others go on.
+    pidfd = os.pidfd_open(launcher.pid)
+    self._dying[pidfd] = (launcher.pid, time.monotonic() + _REAP_S)
+    self._selector.register(pidfd, selectors.EVENT_READ, self._reap)
+
+  def _reap(self, pidfd):
+    pid, _ = self._dying[pidfd]
+    if _is_gone(pid):
+      del self._dying[pidfd]
+      self._selector.unregister(pidfd)
+      os.close(pidfd)
 
   def _quarantine(self, reason):
     self.is_quarantined = True
@@ -267,6 +320,10 @@ class Server:
     self._greet()
 
   def _check_deadlines(self):
+    now = time.monotonic()
+    if any(deadline <= now for _, deadline in self._dying.values()):
+      if not self.is_quarantined:
+        self._quarantine("a killed launcher does not end: stuck in the driver")
     for launcher in list(self._launchers):
       if time.monotonic() < launcher.deadline:
         continue
@@ -279,14 +336,21 @@ class Server:
       self._fill_up()
 
   def _hand_out(self):
-    while self._waiting:
+    while self._waiting and self._alone is None:
       ready = [k for k in self._launchers if k.hello and k.job is None]
       busy = [k.job for k in self._launchers if k.job is not None]
-      if not ready or any(job.is_timing for job in busy):
+      if not ready or any(job.runs_alone for job in busy):
         return
-      if self._waiting[0].is_timing and busy:
+      # Neither another kernel nor another context in the making beside it.
+      starting = any(k.hello is None for k in self._launchers)
+      if self._waiting[0].runs_alone and (busy or starting):
         return
-      ready[0].start(self._waiting.popleft())
+      job = self._waiting.popleft()
+      if job.for_judge:
+        self._alone = job.judge
+        job.answer(_report(jobs.Outcome.DONE, ""))
+      else:
+        ready[0].start(job)
 
 
 def main(argv: list[str]) -> int:
@@ -298,11 +362,9 @@ def main(argv: list[str]) -> int:
   listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
   listener.bind(str(arguments.socket))
   listener.listen(256)
-  command = [
-    *(sys.executable, "-m", "kernels_eval.cuda.launcher"),
-    *("--device", str(arguments.device)),
-  ]
-  Server(arguments.device, command, listener).serve(0)
+  helpers = arguments.socket.with_name(f"{arguments.socket.name}.helpers")
+  spawn = nursery.prepare(arguments.device, helpers)
+  Server(arguments.device, spawn, listener).serve(0)
   return 0
 
 

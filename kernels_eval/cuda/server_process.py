@@ -31,6 +31,7 @@ class ServerProcess:
       start_new_session=True,
       env={
         **os.environ,
+        "OPENBLAS_NUM_THREADS": "1",  # it forks: no other threads
         "PYTHONPATH": str(_PACKAGE_ROOT) + (os.pathsep + path if path else ""),
       },
     )

@@ -1,13 +1,25 @@
-"""Limits of one evaluation on a GPU."""
+"""What evaluations on a GPU do, and their limits."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class CudaSettings:
-  """Seconds and bytes; compilation has the limits of the CPU executor."""
+  """Which GPU, what is done there beside judging, and limits in seconds and
+  bytes, beside those that both executors share (`settings.py`): compilation
+  has its limits there, and `run_cpu_s` is what the kernels of all cases may
+  take of the GPU, in both patterns together."""
 
-  run_wall_s: float = 10.0  # all cases, both patterns
+  device: int = 0  # index of the GPU
+  with_timing: bool = False  # right candidates are timed
+  with_jax: bool = False  # the jitted JAX reference, too, once for a problem
+  with_cpu_first: bool = False  # what fails on the CPU never reaches the GPU
+  with_sanitizer: bool = False  # failures are explained by compute-sanitizer
+  # Beside run_cpu_s: loading, copies, another launcher's turn, and the second
+  # or two that a GPU takes to say that a kernel has failed.
+  load_wall_s: float = 3.0
   timing_wall_s: float = 60.0
+  jax_wall_s: float = 120.0  # start of JAX, compilation, timing
+  sanitizer_wall_s: float = 60.0  # start of a launcher, or all cases
   compile_memory_bytes: int = 8 * 2**30  # address space
   max_image_bytes: int = 256 * 2**20

@@ -4,13 +4,15 @@ Candidate and baseline run in turn, each call with input values of its own,
 outputs poisoned, what kernels asked the cache to keep forgotten and the rest
 pushed out; one pair of events a call. One call, which the candidate cannot
 tell from the others, is checked like a case of correctness. A time below what
-the memory needs to bring the inputs is no time.
+the memory needs to bring the inputs is no time. A second baseline, the
+reference as jitted JAX, is timed by a process of its own (`jax_reference.py`).
 """
 
 import collections
 import dataclasses
 import os
 import statistics
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,16 +21,20 @@ from kernels_eval import correctness, dtypes
 from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import protocol
 from kernels_eval.cpu import run_cases as run_cases_lib
-from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cuda import connection, executor, image, jobs
-from kernels_eval.problems import inputs, spec, timing_sizes
+from kernels_eval.cuda import (
+  build,
+  connection,
+  executor,
+  image,
+  jax_reference,
+  jobs,
+)
+from kernels_eval.outcome import Stop
+from kernels_eval.problems import spec, timing_inputs, timing_sizes
 from kernels_eval.schema import Status, Timing, describe_mismatch
 
 NUM_CALLS = 20
 NUM_WARM = 3
-# Inputs repeat after this many elements (a prime, so that no row equals
-# another): enough to be larger than what a kernel could remember.
-BASE_ITEMS = 1_048_583
 # Measured and datasheet bandwidth differ by some percent in either direction.
 _FLOOR_SLACK = 0.8
 _MAX_CACHED = 2
@@ -36,29 +42,14 @@ _MAX_BYTES = 8 * 2**30
 
 
 @dataclasses.dataclass(frozen=True)
-class _Input:
-  tensor: spec.Tensor
-  base: np.ndarray  # stored form, flat
-  shape: tuple[int, ...]
-  rolls: bool
-
-  def values(self, roll: int) -> np.ndarray:
-    """The whole tensor of a call, stored form."""
-    base = (
-      np.roll(self.base, -(roll % self.base.size)) if self.rolls else self.base
-    )
-    return np.resize(base, self.shape)
-
-
-@dataclasses.dataclass(frozen=True)
 class _Prepared:
   case: spec.Case
-  inputs: tuple[_Input, ...]
+  inputs: tuple[timing_inputs.TimedInput, ...]
   checked_roll: int
   exact: dict[str, np.ndarray]
   single: dict[str, np.ndarray]
   bounds: dict[str, correctness.Bounds]  # of float32 outputs
-  baseline: executor.Artefact
+  baseline: build.Artefact
   baseline_plan: Candidate
 
 
@@ -66,10 +57,17 @@ class Timer:
   """Times candidates of an executor; keeps inputs and references of the last
   problems."""
 
-  def __init__(self, owner: executor.CudaExecutor, seed: int, wall_s: float):
+  def __init__(
+    self,
+    owner: executor.CudaExecutor,
+    seed: int,
+    wall_s: float,
+    jax: jax_reference.JaxReference | None = None,
+  ):
     """Args: the executor, the judge's seed, the deadline of all calls of one
-    candidate."""
+    candidate, what times the JAX baseline (None: nobody does)."""
     self._executor = owner
+    self._jax = jax
     self._wall_s = wall_s
     self._seed = seed
     self._rng = np.random.default_rng([seed, 0x71])
@@ -79,7 +77,7 @@ class Timer:
 
   def time(
     self,
-    artefact: executor.Artefact,
+    artefact: build.Artefact,
     plan: Candidate,
     problem: spec.Problem,
     dims: dict[str, int] | None = None,
@@ -132,17 +130,23 @@ class Timer:
         "memory needs to bring the inputs",
         case=prepared.case,
       )
+    jax = jax_reference.Report(reason="not asked for")
+    if self._jax is not None:
+      jax = self._jax.measure(problem.name, dims)
     return Timing(
       case=str(prepared.case),
       candidate_ms=candidate_ms,
       reference_ms=statistics.median(baseline),
-      candidate_spread=_spread(mine),
-      reference_spread=_spread(baseline),
+      candidate_spread=spread(mine),
+      reference_spread=spread(baseline),
       num_calls=len(mine),
       floor_ms=floor_ms,
       baseline="canonical",
       device=self._executor.device.device,
       device_state=report.device_state,
+      jax_reference_ms=jax.median_ms,
+      jax_reference_spread=spread(jax.times_ms) if jax.times_ms else None,
+      jax_note=jax.reason or f"JAX {jax.version}",
     )
 
   def _prepare(self, problem, dims):
@@ -150,15 +154,10 @@ class Timer:
     if key in self._prepared:
       self._prepared.move_to_end(key)
       return self._prepared[key]
-    case = spec.Case(
-      len(problem.cases),
-      dims,
-      problem.distributions[0],
-      {s.name: s.values[0] for s in problem.scalars},
-    )
+    case = timing_inputs.case_for(problem, dims)
     rng = spec.generator(f"{self._seed}/{problem.name}/timing")
-    roll = int(rng.integers(1, BASE_ITEMS))
-    made = tuple(_make_input(t, case, rng) for t in problem.inputs)
+    roll = int(rng.integers(1, timing_inputs.BASE_ITEMS))
+    made = timing_inputs.make(problem, case, rng)
     arrays = {i.tensor.name: i.values(roll) for i in made}
     with np.errstate(all="ignore"):
       exact = problem.expected(case, arrays)
@@ -239,7 +238,9 @@ class Timer:
         outputs.append((offset, size, buffer.num_bytes))
         size += -(-buffer.num_bytes // 256) * 256
     num_calls = NUM_WARM + NUM_CALLS
-    rolls = self._rng.integers(1, BASE_ITEMS, (num_calls, len(subjects)))
+    rolls = self._rng.integers(
+      1, timing_inputs.BASE_ITEMS, (num_calls, len(subjects))
+    )
     checked = int(self._rng.integers(NUM_WARM, num_calls))
     rolls[checked, 0] = prepared.checked_roll
     job = jobs.Timing(
@@ -283,20 +284,7 @@ class Timer:
       os.close(descriptor)
 
 
-def _make_input(tensor, case, rng):
-  shape = tensor.shape_for(case.dims)
-  count = int(np.prod(shape, dtype=np.int64))
-  if tensor.fill is not None:
-    values = tensor.fill(rng, shape, case.dims)
-  else:
-    values = inputs.DISTRIBUTIONS[case.distribution](
-      rng, (min(count, BASE_ITEMS),)
-    )
-  stored = np.ascontiguousarray(dtypes.DTYPES[tensor.dtype].encode(values))
-  return _Input(tensor, stored.reshape(-1), shape, tensor.fill is None)
-
-
-def _spread(times):
+def spread(times: Sequence[float]) -> float:
   """Distance of the quartiles over the median."""
   low, middle, high = statistics.quantiles(times, n=4)
   return (high - low) / middle

@@ -16,11 +16,11 @@ import msgspec
 from kernels_eval import candidate as candidate_lib
 from kernels_eval import client, problems, sandbox, temporary
 from kernels_eval.cpu import toolchain
-from kernels_eval.cpu.settings import Settings
 from kernels_eval.cuda import executor as executor_lib
 from kernels_eval.cuda import presence, server_process, timing, toolkit
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.schema import Request
+from kernels_eval.settings import Settings
 
 KERNELS = ("relu", "softmax", "layer_norm", "transpose", "matmul", "column_sum")
 _CEILING = pathlib.Path(__file__).parent / "copy_ceiling.cu"
@@ -49,6 +49,9 @@ class Repeats(msgspec.Struct, frozen=True):
   median_ms: float
   coefficient_of_variation: float
   largest_over_smallest: float
+  reference_ms: float  # the canonical kernel, in the last evaluation
+  jax_reference_ms: float | None  # jitted JAX; None: see jax_note
+  jax_note: str
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -75,7 +78,10 @@ def run(count: int, on_result: Callable[[], None]) -> Result:
   if obstacle is not None:
     raise client.HarnessError(obstacle)
   repeats, state = [], ""
-  with client.Pool(num_workers=1, executor="cuda", with_timing=True) as pool:
+  settings = CudaSettings(with_timing=True, with_jax=True)
+  with client.Pool(
+    num_workers=1, executor="cuda", cuda_settings=settings
+  ) as pool:
     device = pool.hello.toolchain
     for name in KERNELS:
       times = []
@@ -94,6 +100,9 @@ def run(count: int, on_result: Callable[[], None]) -> Result:
           statistics.median(times),
           statistics.stdev(times) / statistics.fmean(times),
           max(times) / min(times),
+          evaluation.timing.reference_ms,
+          evaluation.timing.jax_reference_ms,
+          evaluation.timing.jax_note,
         )
       )
   return Result(device, tuple(repeats), _copy_bandwidth(), _ceiling(), state)
@@ -142,6 +151,15 @@ def _ceiling():
   return float(done.stdout)
 
 
+def _jax(r):
+  if r.jax_reference_ms is None:
+    return f"no JAX baseline ({r.jax_note})"
+  return (
+    f"jitted JAX {r.jax_reference_ms:.4f} ms, "
+    f"{r.jax_reference_ms / r.median_ms:.2f} times that"
+  )
+
+
 def describe(result: Result) -> str:
   """A short table."""
   lines = [f"{result.device}; {result.device_state}"]
@@ -150,7 +168,7 @@ def describe(result: Result) -> str:
       f"{r.problem:12s} {r.count} evaluations, median {r.median_ms:.4f} ms, "
       f"coefficient of variation "
       f"{100 * r.coefficient_of_variation:.2f} %, largest over smallest "
-      f"{r.largest_over_smallest:.3f}"
+      f"{r.largest_over_smallest:.3f}; {_jax(r)}"
     )
   copy = f"copy: {result.copy_bandwidth / 1e12:.3f} TB/s"
   if result.copy_ceiling is None:

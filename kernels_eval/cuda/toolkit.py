@@ -1,4 +1,4 @@
-"""Where NVRTC and the CUDA headers lie."""
+"""Where NVRTC, nvJitLink and the CUDA headers lie."""
 
 import dataclasses
 import importlib.util
@@ -13,11 +13,13 @@ class ToolkitError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Toolkit:
-  """`include` holds the folders that are searched for headers."""
+  """`include` holds the folders that are searched for headers; `nvjitlink`,
+  which only Numba candidates need, is None where there is none."""
 
   nvrtc: pathlib.Path
   version: str
   include: tuple[pathlib.Path, ...]
+  nvjitlink: pathlib.Path | None
 
 
 def find_missing() -> str | None:
@@ -59,4 +61,14 @@ def find() -> Toolkit:
   folders = [pathlib.Path(f).resolve() for f in found if f]
   folders += [f / "cccl" for f in folders if (f / "cccl").is_dir()]
   include = tuple(dict.fromkeys((INCLUDE, *folders)))
-  return Toolkit(path, f"{major}.{minor}", include)
+  return Toolkit(path, f"{major}.{minor}", include, _find_nvjitlink())
+
+
+def _find_nvjitlink():
+  from cuda import pathfinder
+
+  try:
+    library = pathfinder.load_nvidia_dynamic_lib("nvJitLink")
+  except (RuntimeError, OSError):
+    return None
+  return pathlib.Path(library.abs_path).resolve()

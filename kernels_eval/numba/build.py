@@ -2,18 +2,16 @@
 
 A GPU executor starts a `client.FrontEnd` with output "ptx" and calls
 `compile_kernels`; the PTX of each kernel is complete (libdevice and half
-precision are in it), its entry is `Code.symbol`, and its parameters are packed
-by `signature.pack`.
+precision are in it), its entry is `Code.symbol`, and an array among its
+parameters is `signature.array_words`.
 """
 
 import signal
 from collections.abc import Sequence
 
+from kernels_eval import outcome
 from kernels_eval import source as source_lib
 from kernels_eval.candidate import MAX_SOURCE_BYTES, Candidate
-from kernels_eval.cpu import outcome
-from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cpu.settings import Settings
 from kernels_eval.launch_plan import Launch
 from kernels_eval.numba import client, signature
 from kernels_eval.numba.messages import (
@@ -26,8 +24,10 @@ from kernels_eval.numba.messages import (
   Outcome,
   Refusal,
 )
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Diagnostic, Status
+from kernels_eval.settings import Settings
 
 _MAX_MESSAGE = 600
 _RESULT_BYTES = 6 * 2**20  # below the limit of a frame

@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,17 +25,21 @@ from kernels_eval.numba.messages import (
 
 _START_S = 60.0
 _GRACE_S = 5.0
+_LIBRARIES = ("numba_cuda", "numba", "llvmlite", "numpy", "msgspec", "cuda")
 _PACKAGE = pathlib.Path(__file__).parents[1]
 _BOOT = """
-import importlib.util, sys
-folder = sys.argv[1]
+import importlib.util, os, sys
+folder, libraries, cuda_home = sys.argv[1:4]
+if cuda_home:
+  os.environ["CUDA_HOME"] = cuda_home
+sys.path[:0] = [path for path in libraries.split("\\n") if path]
 spec = importlib.util.spec_from_file_location(
   "kernels_eval", folder + "/__init__.py", submodule_search_locations=[folder])
 module = importlib.util.module_from_spec(spec)
 sys.modules["kernels_eval"] = module
 spec.loader.exec_module(module)
 from kernels_eval.numba import server
-server.main(sys.argv[2:])
+server.main(sys.argv[4:])
 """
 
 
@@ -53,15 +58,25 @@ def _version(name):
     return None
 
 
-def _toolkit_has_nvvm():
-  """Whether an installed CUDA toolkit brings libNVVM."""
-  try:
-    from cuda import pathfinder
-
-    pathfinder.load_nvidia_dynamic_lib("nvvm")
-  except (ImportError, RuntimeError, OSError):
-    return False
-  return True
+def _toolkit():
+  """The folder of an installed CUDA toolkit that brings libNVVM and libdevice,
+  or None. The wheel of libNVVM, where there is one, goes first. (Looked for
+  without loading it: libNVVM starts to use the GPU.)"""
+  if _version("nvidia-nvvm") is not None:
+    return None
+  nvcc = shutil.which("nvcc")
+  candidates = [
+    *(os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")),
+    nvcc and str(pathlib.Path(nvcc).resolve().parents[1]),
+    *("/usr/local/cuda", "/opt/cuda"),
+  ]
+  for path in filter(None, candidates):
+    folder = pathlib.Path(path).resolve()
+    libraries = [*folder.glob("nvvm/lib*/libnvvm.so*")]
+    libraries += folder.glob("lib*/libnvvm.so*")
+    if libraries and any(folder.glob("nvvm/libdevice/*.bc")):
+      return folder
+  return None
 
 
 def check_versions() -> str:
@@ -73,7 +88,7 @@ def check_versions() -> str:
   wanted = ("numba-cuda", "numba", "llvmlite")
   found = {name: _version(name) for name in wanted}
   missing = [name for name, version in found.items() if version is None]
-  if _version("nvidia-nvvm") is None and not _toolkit_has_nvvm():
+  if _version("nvidia-nvvm") is None and _toolkit() is None:
     missing.append("nvidia-nvvm")
   if missing:
     raise UnavailableError(
@@ -89,6 +104,22 @@ def check_versions() -> str:
   return f"numba-cuda {found['numba-cuda']}"
 
 
+def _library_folders():
+  """Entries of our search path that hold what the server imports, in order.
+
+  The server starts isolated (`-I`): PYTHONPATH and the like do not reach it,
+  and only the folders that it needs become readable to it.
+  """
+  specs = [importlib.util.find_spec(name) for name in _LIBRARIES]
+  places = {
+    os.path.dirname(os.path.abspath(location))
+    for spec in specs
+    if spec is not None
+    for location in spec.submodule_search_locations or ()
+  }
+  return [p for p in sys.path if p and os.path.abspath(p) in places]
+
+
 def _readable():
   """(what the server needs to start, what its children may read later).
 
@@ -99,6 +130,7 @@ def _readable():
   prefixes |= {sys.prefix, os.path.dirname(os.path.realpath(sys.executable))}
   # Packages may lie elsewhere (a `.pth` file, Debian's dist-packages).
   prefixes |= {p for p in sys.path if p.endswith("-packages")}
+  prefixes |= {os.path.abspath(p) for p in _library_folders()}
   later = {"/dev/null", "/dev/urandom"}
   pending = [pathlib.Path(p) for p in (*prefixes, "/usr", "/lib", "/lib64")]
   while pending:
@@ -132,6 +164,9 @@ class FrontEnd:
     """
     self.versions = check_versions()
     at_start, later = _readable()
+    toolkit = _toolkit()
+    if toolkit is not None:
+      at_start, later = [*at_start, str(toolkit)], [*later, str(toolkit)]
     ours, theirs = socket.socketpair()
     self._socket = ours
     try:
@@ -139,6 +174,8 @@ class FrontEnd:
         protections,
         [
           *(sys.executable, "-I", "-B", "-c", _BOOT, str(_PACKAGE)),
+          "\n".join(os.path.abspath(p) for p in _library_folders()),
+          "" if toolkit is None else str(toolkit),
           *(str(theirs.fileno()), output, *later),
         ],
         readable=at_start,

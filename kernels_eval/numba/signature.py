@@ -13,10 +13,8 @@ In a compiled kernel an array takes 5 + 2 * ndim parameters: meminfo, parent
 """
 
 import dataclasses
-import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from kernels_eval import dtypes
 from kernels_eval.problems import spec
 
 _STORED_AS = {"bfloat16": "uint16"}
@@ -88,49 +86,3 @@ def array_words(
   for n in shape:
     num_items *= n
   return (0, 0, num_items, item_bytes, address, *shape, *reversed(strides))
-
-
-def pack_array(
-  address: int, shape: Sequence[int], item_bytes: int
-) -> list[bytes]:
-  """Kernel parameters of one array for a driver launch, 8 bytes each."""
-  return [struct.pack("<q", w) for w in array_words(address, shape, item_bytes)]
-
-
-def pack_scalar(value: float, dtype: str) -> bytes:
-  """The kernel parameter of a float32 or int32 scalar, 4 bytes."""
-  return struct.pack({"float32": "<f", "int32": "<i"}[dtype], value)
-
-
-def pack(
-  names: Sequence[str],
-  problem: spec.Problem,
-  scratch: Sequence[spec.Tensor],
-  case: spec.Case,
-  addresses: Mapping[str, int],
-) -> list[bytes]:
-  """Kernel parameters of a launch, in order.
-
-  Args:
-    names: the launch's arguments.
-    problem: whose parameters they are.
-    scratch: the candidate's scratch buffers, which they may be, too.
-    case: dimensions and values of scalars.
-    addresses: of each buffer, on the device.
-
-  Returns:
-    What cuLaunchKernel's `kernelParams` point to, one entry for each parameter.
-  """
-  tensors = {t.name: t for t in (*problem.inputs, *problem.outputs, *scratch)}
-  packed = []
-  for name in names:
-    if name in tensors:
-      tensor = tensors[name]
-      shape = tensor.shape_for(case.dims)
-      item_bytes = dtypes.DTYPES[tensor.dtype].item_bytes
-      packed += pack_array(addresses[name], shape, item_bytes)
-    elif name in case.scalars:
-      packed.append(pack_scalar(case.scalars[name], "float32"))
-    else:
-      packed.append(pack_scalar(case.dims[name], "int32"))
-  return packed

@@ -2,26 +2,24 @@
 
 import math
 
-import numpy as np
-
 from kernels_eval.problems import inputs, sizes
 from kernels_eval.problems.reference import sigmoid, softmax
 from kernels_eval.problems.spec import Problem, Tensor
 
 
-def _attention(q, k, v):
-  return softmax(q @ k.T / math.sqrt(q.shape[1])) @ v
+def _attention(q, k, v, xp):
+  return softmax(q @ k.T / math.sqrt(q.shape[1]), xp) @ v
 
 
-def _causal_attention(q, k, v):
+def _causal_attention(q, k, v, xp):
   scores = q @ k.T / math.sqrt(q.shape[1])
-  future = np.triu(np.ones(scores.shape, bool), 1)
-  return softmax(np.where(future, -np.inf, scores)) @ v
+  future = xp.triu(xp.ones(scores.shape, bool), 1)
+  return softmax(xp.where(future, -math.inf, scores), xp) @ v
 
 
-def _swiglu(x, gate, up):
+def _swiglu(x, gate, up, xp):
   g = x @ gate
-  return g * sigmoid(g) * (x @ up)
+  return g * sigmoid(g, xp) * (x @ up)
 
 
 # Large inputs are left out of this file: scores of some thousand have errors

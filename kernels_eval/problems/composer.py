@@ -30,58 +30,62 @@ class Operator:
 
   text: str  # how the statement puts it
   code: str
-  apply: Callable[[np.ndarray, np.ndarray], np.ndarray]  # (v, y)
+  apply: Callable[..., np.ndarray]  # (xp, v, y); xp as in `reference.py`
 
 
 OPERATORS = {
   "relu": Operator(
-    "max(v, 0)", "fmaxf(v, 0.0f)", lambda v, y: np.maximum(v, 0)
+    "max(v, 0)", "fmaxf(v, 0.0f)", lambda xp, v, y: xp.maximum(v, 0)
   ),
-  "neg": Operator("-v", "-v", lambda v, y: -v),
-  "abs": Operator("|v|", "fabsf(v)", lambda v, y: np.abs(v)),
-  "square": Operator("v * v", "v * v", lambda v, y: v * v),
+  "neg": Operator("-v", "-v", lambda xp, v, y: -v),
+  "abs": Operator("|v|", "fabsf(v)", lambda xp, v, y: xp.abs(v)),
+  "square": Operator("v * v", "v * v", lambda xp, v, y: v * v),
   "sigmoid": Operator(
     "1 / (1 + exp(-v))",
     "1.0f / (1.0f + expf(-v))",
-    lambda v, y: reference.sigmoid(v),
+    lambda xp, v, y: reference.sigmoid(v, xp),
   ),
-  "tanh": Operator("tanh(v)", "tanhf(v)", lambda v, y: np.tanh(v)),
+  "tanh": Operator("tanh(v)", "tanhf(v)", lambda xp, v, y: xp.tanh(v)),
   "silu": Operator(
     "v / (1 + exp(-v))",
     "v / (1.0f + expf(-v))",
-    lambda v, y: v * reference.sigmoid(v),
+    lambda xp, v, y: v * reference.sigmoid(v, xp),
   ),
   "softsign": Operator(
-    "v / (1 + |v|)", "v / (1.0f + fabsf(v))", lambda v, y: v / (1 + np.abs(v))
+    "v / (1 + |v|)",
+    "v / (1.0f + fabsf(v))",
+    lambda xp, v, y: v / (1 + xp.abs(v)),
   ),
   "root": Operator(
-    "sqrt(|v|)", "sqrtf(fabsf(v))", lambda v, y: np.sqrt(np.abs(v))
+    "sqrt(|v|)", "sqrtf(fabsf(v))", lambda xp, v, y: xp.sqrt(xp.abs(v))
   ),
   "log": Operator(
-    "log(1 + |v|)", "log1pf(fabsf(v))", lambda v, y: np.log1p(np.abs(v))
+    "log(1 + |v|)", "log1pf(fabsf(v))", lambda xp, v, y: xp.log1p(xp.abs(v))
   ),
   "leaky": Operator(
     "v if v > 0, else 0.1 * v",
     "v > 0.0f ? v : 0.1f * v",
-    lambda v, y: np.where(v > 0, v, v * v.dtype.type(0.1)),
+    lambda xp, v, y: xp.where(v > 0, v, v * v.dtype.type(0.1)),
   ),
   "clip": Operator(
     "min(max(v, -1), 1)",
     "fminf(fmaxf(v, -1.0f), 1.0f)",
-    lambda v, y: np.clip(v, -1, 1),
+    lambda xp, v, y: xp.clip(v, -1, 1),
   ),
-  "half": Operator("v * 0.5", "v * 0.5f", lambda v, y: v * v.dtype.type(0.5)),
-  "double": Operator("v * 2", "v * 2.0f", lambda v, y: v * 2),
-  "add_1": Operator("v + 1", "v + 1.0f", lambda v, y: v + 1),
-  "sub_1": Operator("v - 1", "v - 1.0f", lambda v, y: v - 1),
-  "add_y": Operator("v + y", "v + {y}", lambda v, y: v + y),
-  "sub_y": Operator("v - y", "v - {y}", lambda v, y: v - y),
-  "mul_y": Operator("v * y", "v * {y}", lambda v, y: v * y),
+  "half": Operator(
+    "v * 0.5", "v * 0.5f", lambda xp, v, y: v * v.dtype.type(0.5)
+  ),
+  "double": Operator("v * 2", "v * 2.0f", lambda xp, v, y: v * 2),
+  "add_1": Operator("v + 1", "v + 1.0f", lambda xp, v, y: v + 1),
+  "sub_1": Operator("v - 1", "v - 1.0f", lambda xp, v, y: v - 1),
+  "add_y": Operator("v + y", "v + {y}", lambda xp, v, y: v + y),
+  "sub_y": Operator("v - y", "v - {y}", lambda xp, v, y: v - y),
+  "mul_y": Operator("v * y", "v * {y}", lambda xp, v, y: v * y),
   "max_y": Operator(
-    "max(v, y)", "fmaxf(v, {y})", lambda v, y: np.maximum(v, y)
+    "max(v, y)", "fmaxf(v, {y})", lambda xp, v, y: xp.maximum(v, y)
   ),
   "min_y": Operator(
-    "min(v, y)", "fminf(v, {y})", lambda v, y: np.minimum(v, y)
+    "min(v, y)", "fminf(v, {y})", lambda xp, v, y: xp.minimum(v, y)
   ),
 }
 
@@ -180,7 +184,7 @@ def _examples(name):
     x, y = (inputs.DISTRIBUTIONS[distribution](rng, (16, 256)) for _ in "xy")
     v, largest = x, 0.0
     for operator in operators:
-      v = OPERATORS[operator].apply(v, y)
+      v = OPERATORS[operator].apply(np, v, y)
       largest = max(largest, float(np.max(np.abs(v))))
     result = v if reduction is None else REDUCTIONS[reduction].apply(v)
     examples.append((x, y, v, result, largest))
@@ -305,10 +309,10 @@ def compose(name: str) -> Problem:
   shape = ("n",) if reduction is None else ("rows", "cols")
   tensors = tuple(Tensor(t, shape) for t in ("x", "y") if t == "x" or has_y)
 
-  def chain(x, y):
+  def chain(x, y, xp):
     v = x
     for operator in operators:
-      v = OPERATORS[operator].apply(v, y)
+      v = OPERATORS[operator].apply(xp, v, y)
     return v if reduction is None else REDUCTIONS[reduction].apply(v)
 
   steps = "; ".join(f"{o}: v = {OPERATORS[o].text}" for o in operators)
@@ -339,7 +343,7 @@ def compose(name: str) -> Problem:
     dims=shape,
     inputs=tensors,
     outputs=(output,),
-    reference=chain if has_y else lambda x: chain(x, None),
+    reference=chain if has_y else lambda x, xp: chain(x, None, xp),
     launch=launch,
     shapes=_shapes(name, reduction),
     distributions=inputs.MODERATE,

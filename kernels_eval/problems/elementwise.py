@@ -1,7 +1,5 @@
 """Element-wise problems: one output element from one element of each input."""
 
-import numpy as np
-
 from kernels_eval.problems import inputs, sizes
 from kernels_eval.problems.reference import gelu, sigmoid
 from kernels_eval.problems.spec import Problem, Scalar, Tensor
@@ -50,13 +48,13 @@ PROBLEMS = (
   _map(
     "relu",
     "Rectifier: out[i] = max(x[i], 0) for every i < n.",
-    lambda x: np.maximum(x, 0),
+    lambda x, xp: xp.maximum(x, 0),
   ),
   _map(
     "leaky_relu",
     "Leaky rectifier: for every i < n, out[i] = x[i] if x[i] > 0, and "
     "out[i] = slope * x[i] otherwise.",
-    lambda x, slope: np.where(x > 0, x, slope * x),
+    lambda x, slope, xp: xp.where(x > 0, x, slope * x),
     scalars=(Scalar("slope", (0.01, 0.2, 0.05, 0.3, 0.1, 0.02, 0.25)),),
   ),
   _map(
@@ -68,7 +66,7 @@ PROBLEMS = (
   _map(
     "silu",
     "SiLU (swish): out[i] = x[i] / (1 + exp(-x[i])) for every i < n.",
-    lambda x: x * sigmoid(x),
+    lambda x, xp: x * sigmoid(x, xp),
   ),
   _map(
     "sigmoid",
@@ -78,7 +76,7 @@ PROBLEMS = (
   _map(
     "clamp",
     "out[i] = min(max(x[i], low), high) for every i < n, where low < high.",
-    lambda x, low, high: np.clip(x, low, high),
+    lambda x, low, high, xp: xp.clip(x, low, high),
     scalars=(  # in step with the distributions, so that both bounds bite
       Scalar("low", (-0.5, -0.25, -1.5, -2.0, -0.0005, -10.0, -0.8)),
       Scalar("high", (0.7, 1.0, -0.3, 3.0, 0.001, 25.0, 1.1)),
@@ -94,7 +92,7 @@ PROBLEMS = (
     "select",
     "For every i < n, out[i] = x[i] where mask[i] is not 0 (any other number, "
     "negative ones too, counts as true) and out[i] = y[i] where it is 0.",
-    lambda mask, x, y: np.where(mask != 0, x, y),
+    lambda mask, x, y, xp: xp.where(mask != 0, x, y),
     (Tensor("mask", ("n",), "int32", fill=_mask), "x", "y"),
   ),
   _map(
@@ -107,7 +105,7 @@ PROBLEMS = (
     "reciprocal_sqrt",
     "out[i] = 1 / sqrt(x[i] + epsilon) for every i < n; every x[i] and epsilon "
     "are positive.",
-    lambda x, epsilon: 1 / np.sqrt(x + epsilon),
+    lambda x, epsilon, xp: 1 / xp.sqrt(x + epsilon),
     scalars=(Scalar("epsilon", (0.001, 0.01, 0.5, 0.1, 0.25, 0.03, 1.0)),),
     distributions=inputs.POSITIVE,
   ),
@@ -116,7 +114,7 @@ PROBLEMS = (
     "Quantisation to 8 bits: out[i] = x[i] / scale, rounded to the nearest "
     "whole number (halves to the even one) and then limited to -128 ... 127, "
     "for every i < n. scale is a power of two.",
-    lambda x, scale: np.clip(np.rint(x / scale), -128, 127),
+    lambda x, scale, xp: xp.clip(xp.rint(x / scale), -128, 127),
     outputs=(Tensor("out", ("n",), "int8"),),
     # In step with the distributions: some values saturate, whole numbers give
     # halves. Powers of two divide exactly, so no rounding is in doubt.
@@ -127,6 +125,6 @@ PROBLEMS = (
   _map(
     "hard_swish",
     "Hard swish: out[i] = x[i] * min(max(x[i] + 3, 0), 6) / 6 for every i < n.",
-    lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    lambda x, xp: x * xp.clip(x + 3, 0, 6) / 6,
   ),
 )

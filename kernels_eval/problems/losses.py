@@ -1,7 +1,5 @@
 """Losses of training."""
 
-import numpy as np
-
 from kernels_eval.problems import inputs, sizes
 from kernels_eval.problems.reference import log_softmax
 from kernels_eval.problems.spec import Problem, Scalar, Tensor
@@ -11,20 +9,20 @@ _ROWS = ((2, 3), (3, 7), (5, 64), (33, 3), (4, 257), (9, 130), (3, 1200))
 _BLOCK_PER_ROW = "grid=(rows) block=(256)"
 
 
-def _huber_loss(prediction, target, delta):
-  size = np.abs(prediction - target)
-  return np.where(
+def _huber_loss(prediction, target, delta, xp):
+  size = xp.abs(prediction - target)
+  return xp.where(
     size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta)
   )
 
 
-def _cross_entropy(logits, label):
-  return -log_softmax(logits)[np.arange(len(label)), label]
+def _cross_entropy(logits, label, xp):
+  return -log_softmax(logits, xp)[xp.arange(len(label)), label]
 
 
-def _kl_divergence(x, y):
-  log_p, log_q = log_softmax(x), log_softmax(y)
-  return (np.exp(log_p) * (log_p - log_q)).sum(axis=1)
+def _kl_divergence(x, y, xp):
+  log_p, log_q = log_softmax(x, xp), log_softmax(y, xp)
+  return (xp.exp(log_p) * (log_p - log_q)).sum(axis=1)
 
 
 PROBLEMS = (
@@ -36,8 +34,8 @@ PROBLEMS = (
     dims=("n",),
     inputs=(Tensor("prediction", ("n",)), Tensor("target", ("n",))),
     outputs=(Tensor("out", ("1",)),),
-    reference=lambda prediction, target: (
-      np.square(prediction - target).mean().reshape(1)
+    reference=lambda prediction, target, xp: (
+      xp.square(prediction - target).mean().reshape(1)
     ),
     launch="grid=(1) block=(256)",
     shapes=sizes.VECTOR,

@@ -21,11 +21,11 @@ def _histogram(x, bins):
   return np.bincount(x[(x >= 0) & (x < bins)], minlength=bins)
 
 
-def _rotary_embedding(x, angle):
+def _rotary_embedding(x, angle, xp):
   even, odd = x[:, 0::2], x[:, 1::2]
-  cos, sin = np.cos(angle), np.sin(angle)
+  cos, sin = xp.cos(angle), xp.sin(angle)
   turned = (even * cos - odd * sin, even * sin + odd * cos)
-  return np.stack(turned, axis=2).reshape(x.shape)
+  return xp.stack(turned, axis=2).reshape(x.shape)
 
 
 PROBLEMS = (

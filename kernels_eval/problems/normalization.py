@@ -1,7 +1,5 @@
 """Normalisation of rows."""
 
-import numpy as np
-
 from kernels_eval.problems import inputs, sizes
 from kernels_eval.problems.reference import log_softmax, softmax
 from kernels_eval.problems.spec import Problem, Scalar, Tensor
@@ -13,23 +11,23 @@ _GAMMA = Tensor("gamma", ("cols",), fill=inputs.distribution("positive"))
 _BETA = Tensor("beta", ("cols",), fill=inputs.distribution("normal"))
 
 
-def _layer_norm(x, gamma, beta):
+def _layer_norm(x, gamma, beta, xp):
   centred = x - x.mean(axis=1, keepdims=True)
   variance = (centred * centred).mean(axis=1, keepdims=True)
-  return centred / np.sqrt(variance + 1e-5) * gamma + beta
+  return centred / xp.sqrt(variance + 1e-5) * gamma + beta
 
 
-def _layer_norm_residual(x, residual, gamma, beta):
+def _layer_norm_residual(x, residual, gamma, beta, xp):
   total = x + residual
-  return total, _layer_norm(total, gamma, beta)
+  return total, _layer_norm(total, gamma, beta, xp)
 
 
-def _rms_norm(x, gamma):
-  return x / np.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-6) * gamma
+def _rms_norm(x, gamma, xp):
+  return x / xp.sqrt((x * x).mean(axis=1, keepdims=True) + 1e-6) * gamma
 
 
-def _l2_normalize(x, epsilon):
-  return x / np.sqrt((x * x).sum(axis=1, keepdims=True) + epsilon)
+def _l2_normalize(x, epsilon, xp):
+  return x / xp.sqrt((x * x).sum(axis=1, keepdims=True) + epsilon)
 
 
 def _rows(name, statement, reference, tensors=(_MATRIX,), **more):

@@ -1,7 +1,5 @@
 """Reductions: many elements to one."""
 
-import numpy as np
-
 from kernels_eval.problems import sizes
 from kernels_eval.problems.spec import Problem, Scalar, Tensor
 
@@ -14,9 +12,9 @@ _PER_ROW = (Tensor("out", ("rows",)),)
 _BLOCK_PER_ROW = "grid=(rows) block=(256)"
 
 
-def _logsumexp(x):
+def _logsumexp(x, xp):
   highest = x.max(axis=1)
-  return highest + np.log(np.exp(x - highest[:, None]).sum(axis=1))
+  return highest + xp.log(xp.exp(x - highest[:, None]).sum(axis=1))
 
 
 def _rows(name, statement, reference, **more):
@@ -87,7 +85,7 @@ PROBLEMS = (
     "row_norm",
     "Euclidean length of every row of the row-major matrix x[rows][cols]: "
     "out[r] = sqrt(sum over c < cols of x[r][c]^2).",
-    lambda x: np.sqrt((x * x).sum(axis=1)),
+    lambda x, xp: xp.sqrt((x * x).sum(axis=1)),
   ),
   Problem(
     name="dot_product",
@@ -97,7 +95,7 @@ PROBLEMS = (
     dims=("n",),
     inputs=(Tensor("x", ("n",)), Tensor("y", ("n",))),
     outputs=(Tensor("out", ("1",)),),
-    reference=lambda x, y: np.dot(x, y).reshape(1),
+    reference=lambda x, y, xp: xp.dot(x, y).reshape(1),
     launch="grid=(1) block=(256)",
     shapes=sizes.VECTOR,
     # No centred values: a sum that happens to end near zero would ask for

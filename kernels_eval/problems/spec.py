@@ -69,7 +69,9 @@ class Case:
 @dataclasses.dataclass(frozen=True)
 class Problem:
   """A family with its shapes. `reference` takes, by name, any of the inputs
-  (float64 arrays), scalars and dimensions, and returns one array per output."""
+  (float64 arrays), scalars and dimensions, and returns one array per output. It
+  may take `xp` too: the module of array functions, NumPy for a verdict; with
+  JAX's in its place it is the JAX baseline of timing (`jax_baseline.py`)."""
 
   name: str
   level: int
@@ -155,7 +157,7 @@ class Problem:
     precision: type = np.float64,
   ) -> dict[str, np.ndarray]:
     """Reference outputs for stored inputs, computed in `precision`."""
-    values = dict(case.dims)
+    values = {"xp": np, **case.dims}
     values |= {name: float(np.float32(v)) for name, v in case.scalars.items()}
     for tensor in self.inputs:
       dtype = dtypes.DTYPES[tensor.dtype]

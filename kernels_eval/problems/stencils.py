@@ -1,5 +1,7 @@
 """Stencils, pooling, convolutions: a neighbourhood to one element."""
 
+import functools
+
 import numpy as np
 
 from kernels_eval.problems import sizes
@@ -9,40 +11,41 @@ _WEIGHTS = (0.0625, 0.25, 0.375, 0.25, 0.0625)
 _PLANES = "grid=(ceil_div({w}, 16), ceil_div({h}, 16), planes) block=(16, 16)"
 
 
-def _stencil_1d(x):
-  padded = np.pad(x, 2)
+def _stencil_1d(x, xp):
+  padded = xp.pad(x, 2)
   return sum(w * padded[j : j + len(x)] for j, w in enumerate(_WEIGHTS))
 
 
-def _stencil_2d_5point(x, alpha):
-  padded = np.pad(x, 1, mode="edge")
+def _stencil_2d_5point(x, alpha, xp):
+  padded = xp.pad(x, 1, mode="edge")
   up, down = padded[:-2, 1:-1], padded[2:, 1:-1]
   left, right = padded[1:-1, :-2], padded[1:-1, 2:]
   return x + alpha * (up + down + left + right - 4 * x)
 
 
-def _max_pool_2d(x):
+def _max_pool_2d(x, xp):
   _, height, width = x.shape
-  padded = np.pad(x, ((0, 0), (1, 2), (1, 2)), constant_values=-np.inf)
+  padded = xp.pad(x, ((0, 0), (1, 2), (1, 2)), constant_values=-np.inf)
   windows = [
     padded[:, i : i + height : 2, j : j + width : 2]
     for i in range(3)
     for j in range(3)
   ]
-  return np.max(windows, axis=0)
+  return functools.reduce(xp.maximum, windows)
 
 
-def _avg_pool_1d(x):
-  starts = np.arange(0, x.shape[1], 4)
-  sums = np.add.reduceat(x, starts, axis=1)
-  return sums / np.minimum(x.shape[1] - starts, 4).astype(x.dtype)
+def _avg_pool_1d(x, xp):
+  left = x.shape[1] - np.arange(0, x.shape[1], 4)  # elements from each start
+  padded = xp.pad(x, ((0, 0), (0, -x.shape[1] % 4)))
+  sums = sum(padded[:, j::4] for j in range(4))
+  return sums / xp.asarray(np.minimum(left, 4), x.dtype)
 
 
-def _conv2d_3x3(x, weight):
+def _conv2d_3x3(x, weight, xp):
   _, height, width = x.shape
-  padded = np.pad(x, ((0, 0), (1, 1), (1, 1)))
+  padded = xp.pad(x, ((0, 0), (1, 1), (1, 1)))
   return sum(
-    np.einsum(
+    xp.einsum(
       "fc,chw->fhw",
       weight[:, :, i, j],
       padded[:, i : i + height, j : j + width],
@@ -123,7 +126,7 @@ PROBLEMS = (
     dims=("n", "taps"),
     inputs=(Tensor("x", ("n",)), Tensor("weight", ("taps",))),
     outputs=(Tensor("out", ("n - taps + 1",)),),
-    reference=lambda x, weight: np.correlate(x, weight, "valid"),
+    reference=lambda x, weight, xp: xp.correlate(x, weight, "valid"),
     launch="grid=(ceil_div(n - taps + 1, 256)) block=(256)",
     shapes=sizes.of(
       "n taps",

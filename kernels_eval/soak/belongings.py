@@ -108,6 +108,7 @@ def _folders():
 
 def take() -> Belongings:
   """What this process has now."""
+  gpu_bytes = gpu_memory.used_bytes()  # first: NVML may keep a descriptor
   own = f"{temporary.PREFIX}{os.getpid()}-"
   pids = descendants(os.getpid()) | _marked(own.encode())
   descriptors = {
@@ -130,7 +131,7 @@ def take() -> Belongings:
     descriptors=frozenset(descriptors),
     shared_memory=frozenset(shared),
     folders=frozenset(_folders()),
-    gpu_bytes=gpu_memory.used_bytes(),
+    gpu_bytes=gpu_bytes,
   )
 
 

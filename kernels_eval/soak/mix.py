@@ -36,8 +36,16 @@ SHARES = {  # of all candidates; what hangs costs a second each
   "slow": 0.02,
   "hanging": 0.02,
 }
-# A GPU waits ten seconds for what hangs, and nobody else gets it meanwhile.
-CUDA_SHARES = SHARES | {"hanging": 0.001, "malicious": 0.03}
+# The driver handles failing kernels one after the other, up to 0.6 s each
+# (LOG.md), and what hangs costs seconds more.
+CUDA_SHARES = SHARES | {
+  "crashing": 0.01,
+  "malicious": 0.02,
+  "memory": 0.01,
+  "flooding": 0.01,
+  "slow": 0.01,
+  "hanging": 0.002,
+}
 _VERDICTS = frozenset(Status) - {Status.INFRASTRUCTURE_ERROR}
 _PASSED = frozenset({Status.PASSED})
 
@@ -89,7 +97,11 @@ def slow(num_steps: int) -> str:
     + f"""
   if (n == 33 && threadIdx.x + blockIdx.x == 0) {{
     unsigned s = 1;
-    for (long long j = 0; j < {num_steps}LL; j++) s = s * 1664525u + 1u;
+    for (long long j = 0; j < {num_steps}LL; j++) {{
+      s ^= s << 13;  // steps that no compiler puts together
+      s ^= s >> 17;
+      s ^= s << 5;
+    }}
     if (s == 7u) printf("7");
   }}"""
     + text[opening:]

@@ -18,6 +18,7 @@ from kernels_eval.soak import belongings, machine, mix, templates
 SETTINGS = audit.SETTINGS
 _SLOW_FRACTION = 0.4  # of the time limit
 _CALIBRATION_STEPS = 20_000_000
+_CALIBRATION_REPEATS = 3
 _BATCH_PER_JUDGE = 48
 _MAX_OFFENCES = 20  # that are kept
 
@@ -119,21 +120,19 @@ def _judges(fraction_done):
 
 def _slow_steps(pool):
   """Steps of `mix.slow` that take `_SLOW_FRACTION` of the limit here."""
-  texts = [mix.slow(n) for n in (1, _CALIBRATION_STEPS)] * 2
-  answers = pool.evaluate(
-    [
-      Request(f"calibration-{i}", "vector_add", f"{text}\n// {i}\n")
-      for i, text in enumerate(texts)
-    ]
-  )
-  for answer in answers:
+  spent = {1: [], _CALIBRATION_STEPS: []}
+  for i in range(2 * _CALIBRATION_REPEATS):  # one at a time: nobody waits
+    num_steps = (1, _CALIBRATION_STEPS)[i % 2]
+    text = f"{mix.slow(num_steps)}\n// {i}\n"
+    request = Request(f"calibration-{i}", "vector_add", text)
+    (answer,) = pool.evaluate([request])
     if not answer.passed:
       raise client.HarnessError(
         f"a plain kernel got {answer.status.value}: {answer.message}"
       )
-  base = min(a.run_ms for a in answers[0::2])
-  spent = min(a.run_ms for a in answers[1::2])
-  ms_per_step = max(spent - base, 1.0) / _CALIBRATION_STEPS
+    spent[num_steps].append(answer.run_ms)
+  extra_ms = min(spent[_CALIBRATION_STEPS]) - min(spent[1])
+  ms_per_step = max(extra_ms, 1.0) / _CALIBRATION_STEPS
   return int(_SLOW_FRACTION * SETTINGS.run_cpu_s * 1000 / ms_per_step)
 
 

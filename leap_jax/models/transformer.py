@@ -180,7 +180,7 @@ def head_of(params) -> jax.Array:
 def without_padding_ids(config: ModelConfig, logits: jax.Array) -> jax.Array:
   """[..., V] logits, with those of ids that no token has far below all others.
 
-  Sampler and trainer both do so: what cannot be sampled is in no softmax.
+  Sampler and trainer both use it: what cannot be sampled is in no softmax.
   Finite, so that p log p is 0 and not NaN.
   """
   if config.padding_ids == 0:

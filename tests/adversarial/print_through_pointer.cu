@@ -1,7 +1,7 @@
 // row: -
 // problem: vector_add
 // on: both
-// expect cpu: runtime_error
+// expect cpu: runtime_error integrity_violation
 // expect cuda: wrong_answer
 // why: Lets printf write through a pointer that is none.
 __global__ void k(const float* x, const float* y, float* out, int n) {

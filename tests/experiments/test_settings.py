@@ -200,6 +200,7 @@ BAD = {
   "run.save_trajectories": ["maybe"],
   "run.compilation_cache": [" "],
   "run.model_devices": ["0"],
+  "harness.cpu_first": ["maybe"],
 }
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from kernels_eval.cuda import jobs
 
-HELLO = jobs.Hello("stand-in", (9, 0), "0", 1, 1, 1.0)
+HELLO = jobs.Hello("stand-in", (9, 0), "0", 1, 1, 1.0, 2**30)
 
 
 def _report(outcome, message=""):

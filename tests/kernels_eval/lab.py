@@ -2,7 +2,7 @@
 
 from kernels_eval import candidate as candidate_lib
 from kernels_eval import dtypes
-from kernels_eval.cpu.outcome import Stop
+from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 
 _NAMES = {d.storage: d.name for d in dtypes.DTYPES.values()}

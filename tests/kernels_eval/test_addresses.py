@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from kernels_eval import addresses, problems
-from kernels_eval.cpu.executor import Settings
 from kernels_eval.judge import Hello
 from kernels_eval.problems import spec
 from kernels_eval.schema import Request
+from kernels_eval.settings import Settings
 
 HELLO = Hello("cpu-fiber", "g++ 12.2.0", "bubblewrap")
 REQUEST = Request("7", "vector_add", "__global__ void k() {}")

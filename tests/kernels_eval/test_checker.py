@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kernels_eval import correctness, dtypes, problems
 from kernels_eval import verdict as verdict_lib
 from kernels_eval.cpu.executor import Buffers, RunResult
-from kernels_eval.cpu.outcome import Stop
+from kernels_eval.outcome import Stop
 from kernels_eval.schema import Mismatch, Status
 
 _NOT_FINITE = (np.nan, np.inf, -np.inf)

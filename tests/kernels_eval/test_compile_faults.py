@@ -12,9 +12,10 @@ import pytest
 from hypothesis import strategies as st
 
 from kernels_eval import candidate, client, problems
-from kernels_eval.cpu import compile_log, executor, host, translate
+from kernels_eval.cpu import compile_log, host, translate
 from kernels_eval.launch_plan import CandidateError
 from kernels_eval.schema import Request, Status
+from kernels_eval.settings import Settings
 from tests.kernels_eval import machine
 
 GOOD = problems.get("vector_add").canonical
@@ -99,7 +100,7 @@ def test_row_10_a_compiler_starts_no_processes(lab):
 
 
 def test_row_11_many_heavy_compiles_within_their_memory():
-  settings = executor.Settings(compile_memory_bytes=256 * 2**20)
+  settings = Settings(compile_memory_bytes=256 * 2**20)
   with client.Pool(num_workers=2, settings=settings) as pool:
     texts = []
     for i in range(6):
@@ -118,7 +119,7 @@ def _our_folders():
 
 def test_row_12_many_compiles_leave_no_files():
   """Sixty of every kind; `soak` does thousands."""
-  settings = executor.Settings(
+  settings = Settings(
     compile_cpu_s=0.3, compile_memory_bytes=256 * 2**20, run_cpu_s=0.3
   )
   kinds = (GOOD, GOOD + "syntax error", SLOW, MEMORY_BOMB, "no kernel")

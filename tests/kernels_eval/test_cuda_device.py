@@ -7,6 +7,7 @@ import pytest
 
 from kernels_eval import client, mutations, problems
 from kernels_eval.cuda import presence, state
+from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.schema import Phase, Request
 
 _OBSTACLE = presence.obstacle()
@@ -28,7 +29,10 @@ def pool():
 
 @pytest.fixture(scope="module")
 def timing_pool():
-  with client.Pool(num_workers=1, executor="cuda", with_timing=True) as made:
+  settings = CudaSettings(with_timing=True, with_jax=True)
+  with client.Pool(
+    num_workers=1, executor="cuda", cuda_settings=settings
+  ) as made:
     yield made
 
 
@@ -145,6 +149,18 @@ def test_times_are_steady_and_above_the_floor(timing_pool):
     assert 0.8 < a.speedup < 1.25  # it is the baseline
   times = [a.candidate_ms for a in answers[:3]]
   assert max(times) / min(times) < 1.1
+
+
+def test_jitted_jax_is_timed_beside_it(timing_pool):
+  timing = judge(
+    timing_pool, problems.get("softmax").canonical, "softmax"
+  ).timing
+  if timing.jax_reference_ms is None:
+    pytest.skip(timing.jax_note)
+  assert timing.jax_note.startswith("JAX ")
+  # It reads and writes the same memory as a kernel does.
+  assert timing.floor_ms < timing.jax_reference_ms < 20 * timing.floor_ms
+  assert timing.jax_reference_spread < 0.5
 
 
 def test_a_slower_kernel_has_a_smaller_speedup(timing_pool):

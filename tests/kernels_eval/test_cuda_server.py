@@ -4,6 +4,7 @@ The launchers are stand-ins without a GPU (`fake_launcher.py`); the server and
 its protocol are the real ones.
 """
 
+import contextlib
 import os
 import pathlib
 import socket
@@ -16,6 +17,7 @@ import pytest
 
 from kernels_eval.cpu.host import HostError
 from kernels_eval.cuda import connection, jobs, server
+from tests.kernels_eval import machine
 
 FAKE = pathlib.Path(__file__).parent / "fake_launcher.py"
 ROOT = pathlib.Path(__file__).parents[2]
@@ -32,7 +34,18 @@ class Lab:
     listener.bind(str(self.socket))
     listener.listen(8)
     command = [sys.executable, str(FAKE), "--journal", str(self.journal)]
-    self.server = server.Server(0, [*command, *options], listener)
+    self.processes = []
+
+    def spawn(descriptor):
+      process = subprocess.Popen(
+        [*command, *options, "--socket", str(descriptor)],
+        pass_fds=[descriptor],
+        start_new_session=True,
+      )
+      self.processes.append(process)
+      return process.pid
+
+    self.server = server.Server(0, spawn, listener)
     reading, self._writing = os.pipe()
     self._thread = threading.Thread(target=self.server.serve, args=(reading,))
     self._thread.start()
@@ -44,6 +57,8 @@ class Lab:
     os.close(self._writing)
     self._thread.join(20)
     assert not self._thread.is_alive()
+    for process in self.processes:  # the server has reaped them
+      process.wait(5)
 
   def lines(self):
     return [line.split() for line in self.journal.read_text().splitlines()]
@@ -77,6 +92,15 @@ def send(link, job):
     os.close(descriptor)
 
 
+def ends_soon(pid):
+  deadline = time.monotonic() + 5.0
+  while pathlib.Path(f"/proc/{pid}").exists():
+    if time.monotonic() > deadline:
+      return False
+    time.sleep(0.01)
+  return True
+
+
 def timing_job():
   return jobs.Timing((), 0, (), (), 0, 0, (), 20.0)
 
@@ -96,7 +120,7 @@ def test_a_job_that_does_not_end_is_killed_at_its_deadline(start):
   assert report.outcome == jobs.Outcome.TIMED_OUT
   assert time.monotonic() - started < 3.0
   (line,) = lab.lines()
-  assert not pathlib.Path(f"/proc/{line[2]}").exists()
+  assert ends_soon(line[2])
   # The next one finds a launcher at once: the spare.
   started = time.monotonic()
   assert ask(link, "well").outcome == jobs.Outcome.DONE
@@ -177,9 +201,47 @@ def test_a_timing_job_runs_alone(start):
     link.close()
 
 
+def test_a_judge_alone_with_the_gpu_holds_up_the_others(start):
+  lab = start()
+  mine, other = lab.connect(), lab.connect()
+  task = threading.Thread(target=ask, args=(other, "well"))
+  with mine.alone():
+    task.start()
+    time.sleep(0.2)
+    assert lab.lines() == []
+  task.join(5)
+  assert len(lab.lines()) == 2
+  # It waits itself until those that are at work have ended.
+  task = threading.Thread(target=ask, args=(other, "sleep"))
+  task.start()
+  assert machine.wait_for(lambda: len(lab.lines()) == 3, 5)
+  with mine.alone():
+    assert len(lab.lines()) == 4
+  task.join(5)
+  # One that ends without a word gives the GPU back.
+  holder = lab.connect()
+  with contextlib.suppress(HostError), holder.alone():
+    holder.close()
+  assert ask(other, "well").outcome == jobs.Outcome.DONE
+  for link in (mine, other):
+    link.close()
+
+
+def test_a_late_answer_is_nobody_else_s(start, monkeypatch):
+  lab = start()
+  holder, waiting = lab.connect(), lab.connect()
+  monkeypatch.setattr(connection, "_QUEUE_S", 0.1)
+  with holder.alone(), pytest.raises(HostError, match="does not answer"):
+    with waiting.alone():
+      pass
+  with pytest.raises(HostError, match="has ended"):
+    ask(waiting, "well")
+  holder.close()
+
+
 def test_a_judge_that_hangs_up_takes_its_waiting_job_along(start):
   lab = start()
-  busy = [lab.connect() for _ in range(server.NUM_LAUNCHERS)]
+  busy = [lab.connect() for _ in range(server.MIN_LAUNCHERS)]
   tasks = [threading.Thread(target=ask, args=(b, "sleep")) for b in busy]
   for task in tasks:
     task.start()

@@ -34,7 +34,7 @@ checks that every row has its place and that every place exists.
 22 test_compile_faults test_rows_22_and_23_a_text_is_judged_once
 23 test_compile_faults test_rows_22_and_23_a_text_is_judged_once
 24 gpu a toolchain newer than the driver
-25 test_processes test_a_cache_that_cannot_be_written
+25 test_native_parts test_a_cache_that_cannot_be_written
 25 test_faults test_row_25_no_home_folder
 26 test_faults test_row_26_a_judge_without_memory_blames_nobody
 27 test_checker test_zeros_fail_however_small_the_outputs_are
@@ -97,9 +97,10 @@ import pytest
 import kernels_eval
 from kernels_eval import client, corpus, correctness, problems
 from kernels_eval import judge as judge_lib
-from kernels_eval.cpu import executor, protocol
+from kernels_eval.cpu import protocol
 from kernels_eval.launch_plan import CandidateError
 from kernels_eval.schema import Request, Status
+from kernels_eval.settings import Settings
 from tests.kernels_eval import machine
 
 GOOD = problems.get("vector_add").canonical
@@ -136,7 +137,7 @@ def test_every_row_has_its_place():
 @pytest.fixture(scope="module")
 def pool():
   """One judge with short limits, so that order is what it seems."""
-  settings = executor.Settings(run_cpu_s=0.5, compile_cpu_s=2.0)
+  settings = Settings(run_cpu_s=0.5, compile_cpu_s=2.0)
   with client.Pool(num_workers=1, settings=settings) as p:
     yield p
 
@@ -230,7 +231,7 @@ def test_row_26_a_judge_without_memory_blames_nobody(check, monkeypatch):
 
 def test_row_37_the_end_of_a_pool_waits_for_nobody():
   """Results as large as they get, and a job that would take a minute."""
-  settings = executor.Settings(run_cpu_s=60, run_wall_s=60, access_limit=10**12)
+  settings = Settings(run_cpu_s=60, run_wall_s=60, access_limit=10**12)
   pool = client.Pool(num_workers=2, settings=settings)
   root = pool._root
   errors = "".join(f"#warning {'x' * 200} {i}\n" for i in range(1000))

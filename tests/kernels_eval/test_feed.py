@@ -7,15 +7,15 @@ import time
 import pytest
 
 from kernels_eval import client, feed
-from kernels_eval.cpu import executor
 from kernels_eval.schema import Status
+from kernels_eval.settings import Settings
 from tests.kernels_eval.machine import processes, wait_for
 from tests.kernels_eval.test_processes import BUSY, GOOD, _request, _unique
 
 
 @pytest.fixture
 def feeding():
-  settings = executor.Settings(run_cpu_s=1.0)
+  settings = Settings(run_cpu_s=1.0)
   feeding = feed.Feed(client.Pool(num_workers=2, settings=settings))
   root = feeding._pool._root
   yield feeding

@@ -6,17 +6,17 @@ import tempfile
 
 import pytest
 
-from kernels_eval import candidate, sandbox
+from kernels_eval import candidate, outcome, sandbox
 from kernels_eval.cpu import (
   executor,
   failures,
   host,
-  outcome,
   protocol,
   toolchain,
 )
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status
+from kernels_eval.settings import Settings
 from tests.kernels_eval import lab as lab_lib
 
 
@@ -28,7 +28,7 @@ def boxed():
       toolchain.prepare(),
       sandbox.probe(),
       pathlib.Path(root),
-      executor.Settings(),
+      Settings(),
     )
     yield made, pathlib.Path(root)
     made.close()
@@ -50,13 +50,13 @@ def test_a_report_from_before_the_start_is_not_the_candidates():
   )
   answer = host.Answer(host.Outcome.EXITED, 3, 1.0, "", 0, 0, False, 1.0)
   with pytest.raises(host.HostError):
-    failures.run_failure(answer, report, None, None, executor.Settings())
+    failures.run_failure(answer, report, None, None, Settings())
 
 
 def test_a_job_that_gets_no_processor_is_no_timeout(boxed):
   made, root = boxed
   limits = host.Limits(0.3, 5, 2**31, 2**20, num_processes=32)
-  settings = executor.Settings(
+  settings = Settings(
     compile_wall_s=0.3, compile_cpu_s=5, run_wall_s=0.3, run_cpu_s=5
   )
   report = protocol.Report(
@@ -129,7 +129,7 @@ def test_memory_for_records_is_given_back_between_cases(lab, monkeypatch):
 
 
 def test_scratch_has_a_limit_over_all_cases(lab):
-  limit = executor.Settings().max_scratch_bytes
+  limit = Settings().max_scratch_bytes
   text = """// scratch: tmp uint8 (%d)
   // launch: k grid=(1) block=(1) args=(tmp, out)
   __global__ void k(unsigned char* tmp, float* out) { out[0] = 1.0f; }"""

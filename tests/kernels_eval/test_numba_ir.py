@@ -5,13 +5,13 @@ import tempfile
 
 import pytest
 
-from kernels_eval import sandbox
-from kernels_eval.cpu import executor, outcome
+from kernels_eval import outcome, sandbox
 from kernels_eval.numba import build, client
 from kernels_eval.numba.messages import LowerJob, Object
 from kernels_eval.schema import Status
+from kernels_eval.settings import Settings
 
-_SETTINGS = executor.Settings(compile_cpu_s=2.0)
+_SETTINGS = Settings(compile_cpu_s=2.0)
 
 
 @pytest.fixture(scope="module")

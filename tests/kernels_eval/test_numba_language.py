@@ -1,31 +1,13 @@
 """What Numba kernels may say, and that it means on the CPU what it means on a
 device."""
 
-import math
-
 import numpy as np
 import pytest
 
 from kernels_eval.schema import Status
+from tests.kernels_eval.numba_texts import HEAD, kernel, per_thread
 
-_HEAD = (
-  "import math\nimport numpy as np\n"
-  "from numba import cuda, float32, float64, int32, int64, uint32\n"
-  "from numba.cuda import libdevice\n"
-)
 X = np.arange(64, dtype=np.float32) - 20
-
-
-def kernel(body, parameters="out", before=""):
-  """A module whose kernel has this body. Line 1 of it is line 7."""
-  lines = "\n".join(f"  {line}" for line in body.strip("\n").split("\n"))
-  return f"{_HEAD}{before}@cuda.jit\ndef k({parameters}):\n{lines}\n"
-
-
-def per_thread(expression, before="", parameters="out"):
-  return kernel(
-    f"t = cuda.threadIdx.x\nout[t] = {expression}", parameters, before
-  )
 
 
 LANES = np.arange(32)
@@ -229,73 +211,6 @@ out[(z * sy + y) * sx + x] = x + 10 * y + 100 * z
   np.testing.assert_array_equal(got, x + 10 * y + 100 * z)
 
 
-_MATHS = (
-  *("sin", "cos", "exp", "tanh", "atan", "sinh", "expm1", "erf", "floor"),
-  *("ceil", "trunc", "fabs", "asinh", "erfc"),
-)
-
-
-@pytest.mark.parametrize("name", _MATHS)
-@pytest.mark.parametrize("dtype", (np.float32, np.float64))
-def test_python_s_mathematics(lab, name, dtype):
-  x = np.linspace(-3, 3, 32).astype(dtype)
-  text = per_thread(f"math.{name}(x[t])", parameters="x, out")
-  got = lab.out(text, np.dtype(dtype).name, inputs={"x": x})
-  want = [getattr(math, name)(float(v)) for v in x]
-  np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
-
-
-_LIBDEVICE = {  # over x = 0.5, 1.5, ...
-  "rsqrtf(x[t])": lambda x: 1 / np.sqrt(x),
-  "fast_expf(x[t] / float32(8))": lambda x: np.exp(x / 8),
-  "fmaf(x[t], x[t], float32(1))": lambda x: x * x + 1,
-  "exp10f(x[t] / float32(16))": lambda x: 10 ** (x / 16),
-  "hypotf(x[t], float32(3))": lambda x: np.hypot(x, 3),
-  "powf(x[t], float32(1.5))": lambda x: x**1.5,
-  "float2int_rn(x[t])": np.rint,
-  "float2int_ru(x[t])": np.ceil,
-  "saturatef(x[t] - float32(1))": lambda x: np.clip(x - 1, 0, 1),
-  "popc(int32(x[t]))": lambda x: np.vectorize(lambda v: bin(int(v)).count("1"))(
-    x
-  ),
-  "clz(int32(x[t]))": lambda x: (
-    32 - np.vectorize(lambda v: int(v).bit_length())(x)
-  ),
-  "mulhi(int32(x[t]), 1 << 30)": lambda x: np.trunc(x) // 4,
-  "int_as_float(libdevice.float_as_int(x[t]))": lambda x: x,
-  "sincosf(x[t])[1]": np.cos,
-  "frexpf(x[t])[0]": lambda x: np.frexp(x)[0],
-}
-
-
-@pytest.mark.parametrize("call", _LIBDEVICE)
-def test_libdevice(lab, call):
-  x = np.arange(32, dtype=np.float32) + np.float32(0.5)
-  text = per_thread(f"libdevice.{call}", parameters="x, out")
-  got = lab.out(text, inputs={"x": x})
-  want = _LIBDEVICE[call](x.astype(np.float64))
-  np.testing.assert_allclose(got, want, rtol=2e-6)
-
-
-_INTEGERS = {
-  "cuda.popc(t)": [bin(i).count("1") for i in range(32)],
-  "cuda.brev(uint32(t))": [int(f"{i:032b}"[::-1], 2) for i in range(32)],
-  "cuda.clz(int32(t))": [32 - i.bit_length() for i in range(32)],
-  "cuda.ffs(int32(t))": [(i & -i).bit_length() for i in range(32)],
-  "cuda.selp(t > 3, 1, 2)": [1 if i > 3 else 2 for i in range(32)],
-  "(t - 16) // 3": [(i - 16) // 3 for i in range(32)],  # floors, as Python
-  "(t - 16) % 3": [(i - 16) % 3 for i in range(32)],
-  "t ** 2": [i * i for i in range(32)],
-  "(int32(2147483647) + int32(t)) & 7": [(i - 1) & 7 for i in range(32)],
-}
-
-
-@pytest.mark.parametrize("expression", _INTEGERS)
-def test_integers(lab, expression):
-  got = lab.out(per_thread(expression), "int64")
-  np.testing.assert_array_equal(got, _INTEGERS[expression])
-
-
 def test_division_by_zero_does_not_raise(lab):
   body = """
 t = cuda.threadIdx.x
@@ -322,34 +237,6 @@ def test_hints_for_the_cache_are_loads_and_stores(lab):
   assert stop.finding.kind == "out_of_bounds"
 
 
-def test_half_precision(lab):
-  x = np.array([1.5, -2.25, 0.1, 100, 0, 65504, 1e-6, 3] * 4, np.float16)
-  body = """
-t = cuda.threadIdx.x
-v = x[t]
-w = v * v - v
-if w > np.float16(2):
-  w = -w
-out[t] = abs(w) + v / np.float16(3)
-"""
-  got = lab.out(kernel(body, "x, out"), "float16", inputs={"x": x})
-  with np.errstate(over="ignore"):
-    w = x * x - x
-    want = np.abs(w) + x / np.float16(3)
-  np.testing.assert_array_equal(got, want)
-
-
-def test_half_converts_to_and_from_everything(lab):
-  x = np.linspace(-8, 8, 32).astype(np.float16)
-  body = """
-t = cuda.threadIdx.x
-out[t] = float64(x[t]) + 10 * float32(np.float16(t)) + 1000 * int32(x[t])
-"""
-  got = lab.out(kernel(body, "x, out"), "float64", inputs={"x": x})
-  want = x.astype(np.float64) + 10 * LANES + 1000 * np.rint(x)
-  np.testing.assert_array_equal(got, want)
-
-
 def test_print_goes_to_the_log(lab):
   body = "if cuda.threadIdx.x == 3:\n  print('value', 7, 2.5)\nout[0] = 1"
   lab.out(kernel(body), launch="grid=(1) block=(32)", size=1)
@@ -362,7 +249,7 @@ def test_fences_order_blocks(lab):
     "# scratch: count int32 (1)\n# scratch: part float32 (4)\n"
     "# launch: clear grid=(1) block=(1) args=(count)\n"
     "# launch: total grid=(4) block=(1) args=(part, count, out)\n"
-    f"{_HEAD}@cuda.jit\ndef clear(count):\n  count[0] = 0\n"
+    f"{HEAD}@cuda.jit\ndef clear(count):\n  count[0] = 0\n"
     "@cuda.jit\ndef total(part, count, out):\n"
     "  part[cuda.blockIdx.x] = cuda.blockIdx.x + 1\n"
     "  FENCE\n"
@@ -387,7 +274,7 @@ def test_several_kernels_share_a_device_function(lab):
   text = (
     "# launch: a grid=(1) block=(32) args=(out)\n"
     "# launch: b grid=(1) block=(32) args=(out)\n"
-    f"{_HEAD}@cuda.jit(device=True)\ndef f(v):\n  return v * float32(2)\n"
+    f"{HEAD}@cuda.jit(device=True)\ndef f(v):\n  return v * float32(2)\n"
     "@cuda.jit\ndef a(out):\n  t = cuda.threadIdx.x\n"
     "  out[t] = f(float32(t))\n"
     "@cuda.jit\ndef b(out):\n  t = cuda.threadIdx.x\n"
@@ -402,7 +289,7 @@ def test_a_kernel_is_launched_on_several_buffers(lab):
     "# launch: twice grid=(1) block=(32) args=(x, a)\n"
     "# launch: twice grid=(1) block=(32) args=(a, b)\n"
     "# launch: twice grid=(1) block=(32) args=(b, out)\n"
-    f"{_HEAD}@cuda.jit\ndef twice(v, w):\n  t = cuda.threadIdx.x\n"
+    f"{HEAD}@cuda.jit\ndef twice(v, w):\n  t = cuda.threadIdx.x\n"
     "  w[t] = v[t] + v[t]\n"
   )
   got = lab.out(text, inputs={"x": X[:32].copy()})

@@ -10,11 +10,12 @@ import tempfile
 import pytest
 
 from kernels_eval import candidate, problems, sandbox
-from kernels_eval.cpu import executor, translate
+from kernels_eval.cpu import run_cases, translate
+from kernels_eval.cuda import executor as cuda_executor
 from kernels_eval.numba import build, client, signature
-from kernels_eval.problems import spec
+from kernels_eval.settings import Settings
 
-_SETTINGS = executor.Settings()
+_SETTINGS = Settings()
 
 
 @pytest.fixture(scope="module")
@@ -46,43 +47,58 @@ def test_an_array_s_words():
   assert signature.array_words(8, (5,), 2) == (0, 0, 5, 2, 8, 5, 2)
 
 
-def test_parameters_are_bytes_in_the_device_s_order():
-  packed = signature.pack_array(1 << 40, (2, 3), 4)
-  assert struct.unpack("<9q", b"".join(packed))[4] == 1 << 40
-  assert {len(p) for p in packed} == {8}
-  assert signature.pack_scalar(-2, "int32") == b"\xfe\xff\xff\xff"
-  assert signature.pack_scalar(1.0, "float32") == b"\x00\x00\x80\x3f"
+def _parsed(name, plan):
+  problem = problems.get(name)
+  text = f"{plan}\n{problem.numba_canonical}"
+  parsed = candidate.parse(text, problem)
+  return problem, parsed, translate.entries(parsed)
 
 
-def test_a_launch_is_packed_in_the_order_of_its_arguments():
-  problem = problems.get("axpy")
+def test_a_launch_has_its_arguments_in_their_order():
+  plan = """\
+# scratch: tmp float16 (n, 2)
+# launch: axpy grid=(1) block=(32) args=(n, tmp, alpha, x)"""
+  problem, parsed, launches = _parsed("axpy", plan)
   case = problem.cases[1]
-  scratch = (spec.Tensor("tmp", ("n", "2"), "float16"),)
-  packed = signature.pack(
-    ("n", "tmp", "alpha", "x"), problem, scratch, case, {"x": 64, "tmp": 4096}
+  (made,) = run_cases.make(
+    launches,
+    parsed,
+    problem,
+    [(case, problem.make_inputs(case, 0))],
+    max_buffer_bytes=2**20,
+    max_shared_bytes=2**10,
   )
+  places = [64, 128, 256, 4096]  # x, y, out, tmp
+  launch = cuda_executor.make_launch(made.launches[0], (0, "axpy"), places)
   n = case.dims["n"]
-  want = struct.pack("<i", n)
-  want += struct.pack("<9q", 0, 0, 2 * n, 2, 4096, n, 2, 4, 2)
-  want += struct.pack("<f", case.scalars["alpha"])
-  want += struct.pack("<7q", 0, 0, n, 4, 64, n, 4)
-  assert b"".join(packed) == want
+  (alpha,) = struct.unpack("<I", struct.pack("<f", case.scalars["alpha"]))
+  got = [(a.is_address, a.value, a.num_bytes) for a in launch.arguments]
+  assert got == [
+    (False, n, 4),
+    *((False, v, 8) for v in (0, 0, 2 * n, 2)),
+    (True, 4096, 8),
+    *((False, v, 8) for v in (n, 2, 4, 2)),
+    (False, alpha, 4),
+    *((False, v, 8) for v in (0, 0, n, 4)),
+    (True, 64, 8),
+    *((False, v, 8) for v in (n, 4)),
+  ]
 
 
-def _packed_sizes(parameters):
+def _parameter_bits(parameters):
   sizes = []
-  for dtype, ndim in parameters:
+  for _, ndim in parameters:
     if ndim is None:
-      sizes.append(8 * len(signature.pack_scalar(1, dtype)))
+      sizes.append(32)
     else:
-      sizes += [8 * len(p) for p in signature.pack_array(0, (1,) * ndim, 4)]
+      sizes += [64] * len(signature.array_words(0, (1,) * ndim, 4))
   return sizes
 
 
 @pytest.mark.parametrize(
   "name", ("softmax", "axpy", "conv2d_3x3", "half_add", "exclusive_scan")
 )
-def test_ptx_takes_what_is_packed(front_end, name):
+def test_ptx_takes_what_a_launch_gives(front_end, name):
   problem, parsed, launches, codes = _ptx(front_end, name)
   kernels = build.kernels_of(launches, parsed, problem)
   for kernel, code in zip(kernels, codes, strict=True):
@@ -90,7 +106,7 @@ def test_ptx_takes_what_is_packed(front_end, name):
     entry = text[text.index(f".visible .entry {code.symbol}(") :]
     entry = entry[: entry.index(")\n")]
     sizes = [int(n) for n in re.findall(r"\.param \.[a-z](\d+) ", entry)]
-    assert sizes == _packed_sizes(kernel.parameters)
+    assert sizes == _parameter_bits(kernel.parameters)
 
 
 @pytest.mark.parametrize("name", ("gelu", "half_gelu", "half_add", "matmul"))

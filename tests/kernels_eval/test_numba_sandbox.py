@@ -1,20 +1,24 @@
 """Hostile Numba modules, past the check of the text and into the sandbox."""
 
+import os
 import pathlib
+import shutil
+import subprocess
+import sys
 import tempfile
 import time
 
 import msgspec
 import pytest
 
-from kernels_eval import landlock, sandbox
-from kernels_eval.cpu import executor, outcome
+from kernels_eval import landlock, outcome, sandbox
 from kernels_eval.numba import build, client
 from kernels_eval.numba.messages import Code, Compiled, Kernel, Refusal
 from kernels_eval.problems import spec
 from kernels_eval.schema import Status
+from kernels_eval.settings import Settings
 
-_SETTINGS = executor.Settings(
+_SETTINGS = Settings(
   compile_wall_s=10.0, compile_cpu_s=1.0, compile_memory_bytes=2**30
 )
 _KERNEL = """
@@ -194,3 +198,26 @@ def test_the_server_still_works(front_end):
   _compile(front_end, _running("import numba; numba.cuda.changed = True"))
   stop = _stop(front_end, "import numba; raise ValueError(numba.cuda.changed)")
   assert "AttributeError" in stop.message
+
+
+def test_the_server_finds_packages_that_only_pythonpath_names(tmp_path):
+  # The server starts isolated; a package that the judge has from PYTHONPATH
+  # (or any other entry of its search path) must be there all the same.
+  shutil.copytree(pathlib.Path(msgspec.__file__).parent, tmp_path / "msgspec")
+  program = (
+    "from kernels_eval.numba import client; "
+    "print(client._library_folders()[0]); print(client._readable()[0])"
+  )
+  environment = os.environ | {
+    "PYTHONPATH": f"{tmp_path}{os.pathsep}{pathlib.Path.cwd()}"
+  }
+  done = subprocess.run(
+    [sys.executable, "-c", program],
+    env=environment,
+    capture_output=True,
+    text=True,
+    check=True,
+  )
+  first, readable = done.stdout.splitlines()
+  assert first == str(tmp_path)
+  assert str(tmp_path) in readable

@@ -11,11 +11,11 @@ from kernels_eval import candidate as candidate_lib
 from kernels_eval import problems, sandbox
 from kernels_eval.cpu import compile_log as gcc_log
 from kernels_eval.cpu import toolchain
-from kernels_eval.cpu.outcome import Stop
-from kernels_eval.cpu.settings import Settings
-from kernels_eval.cuda import compile_log, jobs, toolkit, translate
+from kernels_eval.cuda import build, compile_log, jobs, toolkit, translate
 from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.outcome import Stop
 from kernels_eval.schema import Status
+from kernels_eval.settings import Settings
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
 HEAD = (
@@ -37,7 +37,7 @@ def executor(tmp_path_factory):
   def greet():
     import msgspec
 
-    hello = jobs.Hello("stand-in", (9, 0), "13.0", 232448, 132, 4.8e12)
+    hello = jobs.Hello("stand-in", (9, 0), "13.0", 232448, 132, 4.8e12, 2**37)
     link, _ = listener.accept()
     link.send(msgspec.msgpack.encode(hello))
     link.recv(1)
@@ -240,3 +240,61 @@ def test_a_log_is_sorted():
 def test_the_headers_of_the_prelude_exist():
   for folder in toolkit.find().include:
     assert pathlib.Path(folder).is_dir()
+
+
+def assemble(executor, ptx):
+  with executor.folder() as folder:
+    return build.assemble(
+      executor._host,
+      toolkit.find(),
+      (9, 0),
+      [ptx],
+      ["k"],
+      (),
+      folder,
+      Settings(compile_cpu_s=2.0, compile_wall_s=8.0),
+      CudaSettings(),
+    )
+
+
+PTX = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k() { BODY ret; }
+"""
+
+
+@pytest.mark.skipif(toolkit.find().nvjitlink is None, reason="no nvJitLink")
+def test_numba_solutions_become_cubins(executor):
+  pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
+  for name in sorted(problems.FAMILIES)[::6]:
+    artefact = compile_text(executor, problems.get(name).numba_canonical, name)
+    assert artefact.modules[0].startswith(b"\x7fELF")
+    for module, symbol in artefact.places:
+      assert symbol.encode() in artefact.modules[module]
+
+
+@pytest.mark.skipif(toolkit.find().nvjitlink is None, reason="no nvJitLink")
+@pytest.mark.parametrize(
+  "ptx",
+  [
+    "",
+    "no assembly at all",
+    "\x00\x7fELF" + "\x01" * 4000,
+    PTX.replace("8.0", "99.9").replace("BODY", ""),
+    PTX.replace("sm_90", "sm_999").replace("BODY", ""),
+    PTX.replace("BODY", "call nowhere;"),
+    PTX.replace("BODY", ".shared .b8 s[1000000]; st.shared.u8 [s], 1;"),
+    PTX.replace("BODY", "{" * 20000),
+    PTX.replace("BODY", '.file 1 "/etc/passwd"\n'),
+  ],
+)
+def test_ptx_from_a_hostile_process_meets_the_sandboxed_assembler(
+  executor, ptx
+):
+  with pytest.raises(Stop) as stop:
+    assemble(executor, ptx)
+  assert stop.value.status in (Status.COMPILE_ERROR, Status.TIMEOUT)
+  assert "root:" not in str(stop.value.diagnostics)
+  good = assemble(executor, PTX.replace("BODY", ""))
+  assert good.modules[0].startswith(b"\x7fELF")

@@ -5,7 +5,7 @@ import pytest
 
 from kernels_eval import candidate, launch_plan, source
 from kernels_eval.cpu import limits
-from kernels_eval.cpu.outcome import Stop
+from kernels_eval.outcome import Stop
 from kernels_eval.schema import Status
 from tests.kernels_eval import lab as lab_lib
 

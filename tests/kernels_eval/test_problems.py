@@ -21,6 +21,7 @@ from kernels_eval.cpu import executor as executor_lib
 from kernels_eval.cpu import limits, toolchain
 from kernels_eval.problems import spec
 from kernels_eval.schema import Request, Status
+from kernels_eval.settings import Settings
 
 CUDA = pathlib.Path(spec.__file__).parent / "cuda"
 MAX_ELEMENTS = 20_000  # of a case: threads are fibres of one CPU
@@ -60,7 +61,7 @@ def other_judges():
       toolchain.prepare(),
       sandbox.probe(),
       pathlib.Path(root),
-      executor_lib.Settings(run_cpu_s=2.0),
+      Settings(run_cpu_s=2.0),
     )
     yield [judge_lib.Judge(executor, seed) for seed in (1, 2)]
     executor.close()

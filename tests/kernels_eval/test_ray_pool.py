@@ -1,6 +1,5 @@
 """Judging on several machines: nodes of a Ray cluster on this one."""
 
-import asyncio
 import collections
 import os
 import pathlib
@@ -13,9 +12,9 @@ import time
 import msgspec
 import pytest
 
-from kernels_eval import client, node_agent, ray_pool, worker
-from kernels_eval.cpu import executor
+from kernels_eval import client, ray_pool, worker
 from kernels_eval.schema import HARNESS_VERSION, Request, Status
+from kernels_eval.settings import Settings
 from tests.kernels_eval.machine import kill, processes, read, wait_for
 from tests.kernels_eval.ray_machines import machines
 from tests.kernels_eval.test_processes import (
@@ -28,7 +27,7 @@ from tests.kernels_eval.test_processes import (
 )
 
 ROOT = pathlib.Path(__file__).parents[2]
-SETTINGS = executor.Settings(run_cpu_s=0.5, compile_cpu_s=5.0)
+SETTINGS = Settings(run_cpu_s=0.5, compile_cpu_s=5.0)
 SEED = 918273645546372819
 WRONG = GOOD.replace("] + y", "] - y")
 MIXED = [
@@ -42,40 +41,6 @@ MIXED = [
   "x" * 300_000,
   *(_unique(i) for i in range(6)),
 ]
-
-
-# ---- without Ray
-
-
-def test_without_ray_one_line_says_what_to_install(monkeypatch):
-  monkeypatch.setitem(sys.modules, "ray", None)
-  with pytest.raises(client.HarnessError) as error:
-    ray_pool.RayPool()
-  assert "pip install 'leap-jax[ray]'" in str(error.value)
-  assert "\n" not in str(error.value)
-
-
-def test_choosing_nothing_imports_no_ray():
-  code = (
-    "import sys, kernels_eval.ray_pool, experiments.pools;"
-    "print('ray' in sys.modules)"
-  )
-  done = subprocess.run(
-    [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
-  )
-  assert done.stdout.strip() == "False", done.stderr
-
-
-def test_an_agent_refuses_a_client_of_another_version():
-  setup = {"harness_version": "0.1", "unheard": "of"}
-  agent = node_agent.NodeAgent()
-  frame = asyncio.run(agent.start(msgspec.msgpack.encode(setup)))
-  reply = msgspec.msgpack.decode(frame, type=node_agent.Reply)
-  assert f"has version {HARNESS_VERSION}, here it has 0.1" in reply.message
-  asyncio.run(agent.stop())
-
-
-# ---- with it
 
 
 def _needs_ray():
@@ -301,7 +266,7 @@ def test_a_wrong_address_is_one_line(address, words):
 _ALONE = """
 import sys
 from kernels_eval import ray_pool
-from kernels_eval.cpu.executor import Settings
+from kernels_eval.settings import Settings
 from kernels_eval.schema import Request
 settings = Settings(run_cpu_s=60, run_wall_s=60, access_limit=10**12)
 for text in sys.argv[1:]:
@@ -368,7 +333,7 @@ def test_a_killed_learner_takes_its_cluster_and_judges_with_it():
 
 def test_the_end_of_all_machines_is_said(cluster):
   """The last test with this cluster: nothing is left of it."""
-  endless = executor.Settings(run_cpu_s=60, run_wall_s=60)
+  endless = Settings(run_cpu_s=60, run_wall_s=60)
   with ray_pool.RayPool(
     address=cluster.address, settings=endless, patience_s=3.0
   ) as pool:

@@ -11,16 +11,16 @@ import time
 
 import pytest
 
-from kernels_eval import candidate, landlock, problems, sandbox
+from kernels_eval import candidate, landlock, outcome, problems, sandbox
 from kernels_eval import judge as judge_lib
 from kernels_eval.cpu import (
   executor,
   host,
-  outcome,
   toolchain,
 )
 from kernels_eval.problems import spec
 from kernels_eval.schema import Request, Status
+from kernels_eval.settings import Settings
 from tests.kernels_eval import lab as lab_lib
 
 GOOD = problems.get("vector_add").canonical
@@ -89,7 +89,7 @@ def boxed(request):
       toolchain.prepare(),
       protections,
       pathlib.Path(root),
-      executor.Settings(run_cpu_s=1.0),
+      Settings(run_cpu_s=1.0),
     )
     yield request.param, made, pathlib.Path(root)
     made.close()
@@ -274,7 +274,7 @@ def test_memory_of_the_compiler_is_bounded(lab, monkeypatch):
   )
   limit = 300 * 2**20
   monkeypatch.setattr(
-    lab.executor, "_settings", executor.Settings(compile_memory_bytes=limit)
+    lab.executor, "_settings", Settings(compile_memory_bytes=limit)
   )
   text = "#define V __VA_ARGS__\n#define A(...) V,V,V,V,V,V,V,V,V,V\n"
   text = text.replace("V", "__VA_ARGS__").partition("\n")[2]
@@ -320,7 +320,7 @@ def small_disk(tmp_path):
 
 
 def test_a_full_disk_is_nobody_to_blame(small_disk):
-  judge, _, close = judge_lib.make(small_disk, 0, executor.Settings())
+  judge, _, close = judge_lib.make(small_disk, 0, Settings())
   try:
     request = Request("", "vector_add", GOOD)
     assert judge.evaluate(request).status == Status.PASSED

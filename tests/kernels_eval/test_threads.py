@@ -10,6 +10,7 @@ import pytest
 from kernels_eval import sandbox
 from kernels_eval.cpu import executor, toolchain
 from kernels_eval.schema import Status
+from kernels_eval.settings import Settings
 from tests.kernels_eval import lab as lab_lib
 
 
@@ -286,7 +287,7 @@ def portable(tmp_path):
     dataclasses.replace(tools, parts=parts),
     sandbox.probe(),
     root,
-    executor.Settings(),
+    Settings(),
   )
   yield lab_lib.Lab(made)
   made.close()

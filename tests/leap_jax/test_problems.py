@@ -26,7 +26,7 @@ def _values(name, x, y):
   operators, reduction = composer.split_name(name)
   v = x
   for operator in operators:
-    v = composer.OPERATORS[operator].apply(v, y)
+    v = composer.OPERATORS[operator].apply(np, v, y)
   return v if reduction is None else composer.REDUCTIONS[reduction].apply(v)
 
 

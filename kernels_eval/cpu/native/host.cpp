@@ -5,6 +5,7 @@
 // job it can end whatever that job has left behind.
 #include "host.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -106,6 +107,13 @@ uint64_t cpu_ms(pid_t child) {
   return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+// Before a compiler looks for the driver by that library's name.
+bool hide_driver() {
+  if (dlopen("libke_no_driver.so", RTLD_NOW | RTLD_LOCAL)) return true;
+  fprintf(stderr, "%s\n", dlerror());
+  return false;
+}
+
 [[noreturn]] void child_command(const Job& job, char** strings) {
   if (chdir(strings[0])) {
     dprintf(2, "cannot enter %s: %s\n", strings[0], strerror(errno));
@@ -133,6 +141,21 @@ void before_candidate() {
   limit_resources(job);
   _exit(ke_execute(mapping, (uint64_t)s.st_size, strings[0], before_candidate,
                    forbid_all_but_compute));
+}
+
+// Reads what is there: as much as there is room for is kept, all is counted.
+// False at the end, and where there is nothing yet of a pipe that does not
+// wait.
+bool take(int pipe, uint32_t cap, Answer* answer, char* log) {
+  char chunk[16384];
+  ssize_t n = read(pipe, chunk, sizeof chunk);
+  if (n <= 0) return false;
+  answer->total_log_bytes += (uint64_t)n;
+  uint32_t room = cap - answer->log_bytes;
+  uint32_t kept = (uint32_t)n < room ? (uint32_t)n : room;
+  memcpy(log + answer->log_bytes, chunk, kept);
+  answer->log_bytes += kept;
+  return true;
 }
 
 void serve(const Job& job, char** strings, int plan, Answer* answer,
@@ -175,6 +198,7 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
     syscall(SYS_close_range, first_unused, ~0u, 0u);
     if (job.kind == kCommand) child_command(job, strings);
     if (job.kind == kCompile) child_compile(job, strings);
+    if (job.kind == kAssemble) child_assemble(job, strings);
     child_run(job, strings);
   }
   setpgid(child, child);
@@ -190,19 +214,7 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
                        {kSocket, 0, 0}};
     poll(waits, 3, 20);
     bool is_abandoned = waits[2].revents & POLLHUP;  // by the judge
-    if (waits[0].revents) {
-      char chunk[16384];
-      ssize_t n = read(log_pipe[0], chunk, sizeof chunk);
-      if (n <= 0) {
-        log_open = false;
-      } else {
-        answer->total_log_bytes += (uint64_t)n;
-        uint32_t room = cap - answer->log_bytes;
-        uint32_t kept = (uint32_t)n < room ? (uint32_t)n : room;
-        memcpy(log + answer->log_bytes, chunk, kept);
-        answer->log_bytes += kept;
-      }
-    }
+    if (waits[0].revents) log_open = take(log_pipe[0], cap, answer, log);
     siginfo_t info = {};
     if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
         info.si_pid == child) {
@@ -231,21 +243,15 @@ void serve(const Job& job, char** strings, int plan, Answer* answer,
   if (cut == kExited && answer->outcome == kSignalled) {
     if (answer->code == SIGXCPU) answer->outcome = kCpuLimit;
   }
+  sweep(child);  // nobody writes from here on
   // What the child wrote just before its end is still in the pipe.
-  while (log_open && answer->log_bytes < cap) {
-    fcntl(log_pipe[0], F_SETFL, O_NONBLOCK);
-    ssize_t n =
-        read(log_pipe[0], log + answer->log_bytes, cap - answer->log_bytes);
-    if (n <= 0) break;
-    answer->log_bytes += (uint32_t)n;
-    answer->total_log_bytes += (uint64_t)n;
-  }
+  fcntl(log_pipe[0], F_SETFL, O_NONBLOCK);
+  while (log_open) log_open = take(log_pipe[0], cap, answer, log);
   close(log_pipe[0]);
   char one;
   answer->started = read(started_pipe[0], &one, 1) == 1;
   close(started_pipe[0]);
   if (process >= 0) close(process);
-  sweep(child);
 }
 
 int serve_all() {
@@ -283,17 +289,18 @@ int serve_all() {
 
 }  // namespace ke
 
-// Usage: ke_host SOCKET [--nvrtc=LIBRARY] [--first]
+// Usage: ke_host SOCKET [--nvrtc=LIBRARY] [--nvjitlink=LIBRARY] [--first]
 //
 // --first: become the first process of the PID namespace that the caller has
 // unshared (the caller itself stays outside of it).
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
   ke::kSocket = atoi(argv[1]);
-  const char* nvrtc = nullptr;
+  const char *nvrtc = nullptr, *nvjitlink = nullptr;
   bool first = false;
   for (int i = 2; i < argc; i++) {
     if (strncmp(argv[i], "--nvrtc=", 8) == 0) nvrtc = argv[i] + 8;
+    if (strncmp(argv[i], "--nvjitlink=", 12) == 0) nvjitlink = argv[i] + 12;
     if (strcmp(argv[i], "--first") == 0) first = true;
   }
   if (first) {
@@ -309,6 +316,8 @@ int main(int argc, char** argv) {
     }
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if ((nvrtc || nvjitlink) && !ke::hide_driver()) return 1;
   if (nvrtc && !ke::load_nvrtc(nvrtc)) return 1;
+  if (nvjitlink && !ke::load_nvjitlink(nvjitlink)) return 1;
   return ke::serve_all();
 }

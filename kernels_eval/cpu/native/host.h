@@ -8,11 +8,17 @@ namespace ke {
 constexpr uint32_t kMaxFrame = 128 * 1024;
 constexpr uint32_t kMaxLog = 64 * 1024;
 
-enum JobKind : uint32_t { kCommand = 1, kRun = 2, kCompile = 3 };
+enum JobKind : uint32_t {
+  kCommand = 1,
+  kRun = 2,
+  kCompile = 3,
+  kAssemble = 4,
+};
 
 // Followed by NUL-terminated strings: for a command the working folder, then
-// its arguments; for a run the library's path; for a compilation see
-// nvrtc.cpp. A run's frame carries the descriptor of its plan.
+// its arguments; for a run the library's path; for compilations see
+// nvrtc.cpp and nvjitlink.cpp. A run's frame carries the descriptor of its
+// plan.
 struct Job {
   uint32_t kind;
   uint32_t num_strings;
@@ -42,10 +48,14 @@ struct Answer {
   uint32_t cpu_ms;
 };
 
-// nvrtc.cpp. Exit statuses of a compilation besides 0.
+// Exit statuses of a compilation besides 0.
 constexpr int kCompileError = 1, kCompilerFault = 3;
+// nvrtc.cpp
 bool load_nvrtc(const char* library);
 [[noreturn]] void child_compile(const Job& job, char** strings);
+// nvjitlink.cpp
+bool load_nvjitlink(const char* library);
+[[noreturn]] void child_assemble(const Job& job, char** strings);
 
 // confine.cpp
 void limit_resources(const Job& job);

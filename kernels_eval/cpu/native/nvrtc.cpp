@@ -2,14 +2,12 @@
 // compiled in a child of its own, which has it loaded already.
 #include <dirent.h>
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "host.h"
+#include "compile_io.h"
 
 namespace ke {
 
@@ -33,45 +31,12 @@ struct Nvrtc {
 
 constexpr int kCompilation = 6;  // NVRTC_ERROR_COMPILATION
 
-[[noreturn]] void fail(const char* what, int code) {
-  dprintf(2, "%s: NVRTC error %d\n", what, code);
-  _exit(kCompilerFault);
-}
-
-void write_file(const char* path, const char* data, size_t size) {
-  int f = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (f < 0) fail("open", 0);
-  while (size) {
-    ssize_t n = write(f, data, size);
-    if (n <= 0) fail("write", 0);
-    data += n;
-    size -= (size_t)n;
-  }
-  close(f);
-}
-
-char* read_file(const char* path) {
-  int f = open(path, O_RDONLY | O_CLOEXEC);
-  struct stat s;
-  if (f < 0 || fstat(f, &s)) fail("read", 0);
-  char* text = (char*)malloc((size_t)s.st_size + 1);
-  ssize_t n = text ? read(f, text, (size_t)s.st_size) : -1;
-  if (n != s.st_size) fail("read", 0);
-  text[n] = 0;
-  close(f);
-  return text;
-}
-
-void print_log(Program program) {
+void print_messages(Program program) {
   size_t size = 0;
   if (nvrtc.nvrtcGetProgramLogSize(program, &size) || size <= 1) return;
   char* text = (char*)malloc(size);
   if (!text || nvrtc.nvrtcGetProgramLog(program, text)) return;
-  for (size_t at = 0; at + 1 < size;) {
-    ssize_t n = write(2, text + at, size - 1 - at);
-    if (n <= 0) break;
-    at += (size_t)n;
-  }
+  print_log(text, size - 1);
   free(text);
 }
 
@@ -127,7 +92,7 @@ bool load_nvrtc(const char* path) {
                                "warm.cu", 0, nullptr, nullptr))
     return false;
   bool works = nvrtc.nvrtcCompileProgram(program, 1, &option) == 0;
-  if (!works) print_log(program);
+  if (!works) print_messages(program);
   nvrtc.nvrtcDestroyProgram(&program);
   return works;
 }
@@ -135,7 +100,7 @@ bool load_nvrtc(const char* path) {
 // strings: working folder, source file, options, "--", name expressions. Leaves
 // unit.cubin and unit.names (a mangled name a line) in the folder.
 void child_compile(const Job& job, char** strings) {
-  if (chdir(strings[0])) fail("chdir", 0);
+  if (chdir(strings[0])) compiler_fault("chdir", 0);
   limit_resources(job);
   char** options = strings + 2;
   int num_options = 0;
@@ -143,31 +108,34 @@ void child_compile(const Job& job, char** strings) {
     num_options++;
   char** names = options + num_options + (options[num_options] ? 1 : 0);
   Program program;
-  char* text = read_file(strings[1]);
+  size_t size = 0;
+  char* text = read_file(strings[1], &size);
   int error = nvrtc.nvrtcCreateProgram(&program, text, "kernel.cu", 0, nullptr,
                                        nullptr);
-  if (error) fail("create", error);
+  if (error) compiler_fault("create", error);
   for (char** name = names; *name; name++)
     if ((error = nvrtc.nvrtcAddNameExpression(program, *name)))
-      fail("name expression", error);
+      compiler_fault("name expression", error);
   error = nvrtc.nvrtcCompileProgram(program, num_options, options);
-  print_log(program);
+  print_messages(program);
   if (error == kCompilation) _exit(kCompileError);
-  if (error) fail("compile", error);
-  size_t size = 0;
-  if ((error = nvrtc.nvrtcGetCUBINSize(program, &size))) fail("size", error);
+  if (error) compiler_fault("compile", error);
+  if ((error = nvrtc.nvrtcGetCUBINSize(program, &size)))
+    compiler_fault("size", error);
   char* cubin = (char*)malloc(size);
-  if (!cubin) fail("memory", 0);
-  if ((error = nvrtc.nvrtcGetCUBIN(program, cubin))) fail("cubin", error);
+  if (!cubin) compiler_fault("memory", 0);
+  if ((error = nvrtc.nvrtcGetCUBIN(program, cubin)))
+    compiler_fault("cubin", error);
   write_file("unit.cubin", cubin, size);
   static char all[64 * 1024];
   size_t used = 0;
   for (char** name = names; *name; name++) {
     const char* lowered = nullptr;
     if ((error = nvrtc.nvrtcGetLoweredName(program, *name, &lowered)))
-      fail("lowered name", error);
+      compiler_fault("lowered name", error);
     int n = snprintf(all + used, sizeof all - used, "%s\n", lowered);
-    if (n < 0 || (size_t)n >= sizeof all - used) fail("long names", 0);
+    if (n < 0 || (size_t)n >= sizeof all - used)
+      compiler_fault("long names", 0);
     used += (size_t)n;
   }
   write_file("unit.names", all, used);

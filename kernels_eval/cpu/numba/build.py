@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from kernels_eval.candidate import Candidate
-from kernels_eval.cpu.settings import Settings
 from kernels_eval.launch_plan import Launch
 from kernels_eval.numba import build, client, signature
 from kernels_eval.numba.messages import LowerJob, Object
 from kernels_eval.problems import spec
+from kernels_eval.settings import Settings
 
 NAME = "numba-ir"
 # What the IR is made for; the CPU executor stands in for 8.0 and up.

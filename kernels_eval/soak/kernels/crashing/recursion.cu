@@ -1,7 +1,8 @@
 // row: -
 // problem: vector_add
 // on: both
-// expect: runtime_error
+// expect cpu: runtime_error
+// expect cuda: runtime_error timeout
 // why: Recursion without end.
 __device__ int seven;
 __device__ int f(volatile int* p) { return *p == 7 ? 0 : f(p) + 1; }

@@ -1,0 +1,159 @@
+"""Runs a candidate that has failed once more under compute-sanitizer, for the
+line and the threads of the fault. It changes what is said, never the status.
+
+A launcher of its own, under the tool, does the job while this judge has the GPU
+for itself. memcheck explains what the device has stopped, racecheck a wrong
+answer (of shared memory it sees all; global memory is one allocation to it,
+whose inside the guard zones of `image.py` look after).
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+import msgspec
+
+from kernels_eval.candidate import CUDA, Candidate
+from kernels_eval.cpu.host import HostError
+from kernels_eval.cuda import executor as executor_lib
+from kernels_eval.cuda import jobs, sanitizer_log
+from kernels_eval.outcome import Stop
+from kernels_eval.problems import spec
+from kernels_eval.schema import Finding, Status
+
+_PACKAGE_ROOT = pathlib.Path(__file__).parents[2]
+_TOOLS = {Status.RUNTIME_ERROR: "memcheck", Status.WRONG_ANSWER: "racecheck"}
+_LINE_INFO = ("--generate-line-info",)
+_END_S = 10.0  # to write its log
+
+
+def find() -> str | None:
+  """The tool's path, or None where it is not installed."""
+  from cuda import pathfinder
+
+  return shutil.which("compute-sanitizer") or (
+    pathfinder.find_nvidia_binary_utility("compute-sanitizer")
+  )
+
+
+class Sanitizer:
+  """Explains failures, one at a time."""
+
+  def __init__(
+    self,
+    tool: str,
+    owner: executor_lib.CudaExecutor,
+    seed: int,
+    device: int,
+    wall_s: float,
+  ):
+    """Args: the tool's path, the executor that met the failures, the judge's
+    seed, index of the GPU, deadline of one run."""
+    self._tool = tool
+    self._executor = owner
+    self._seed = seed
+    self._device = device
+    self._wall_s = wall_s
+
+  def explain(
+    self, stop: Stop, candidate: Candidate, problem: spec.Problem
+  ) -> Finding | None:
+    """What the tool finds in the failing case; None where that is nothing, or
+    where the tool does not work."""
+    tool = _TOOLS.get(stop.status)
+    if tool is None or stop.case is None or candidate.language != CUDA:
+      return None
+    arrays = problem.make_inputs(stop.case, self._seed)
+    found = []
+
+    def ask(job, descriptor):
+      report, log = self._run(tool, job, descriptor)
+      found.append(sanitizer_log.read(log))
+      return report
+
+    try:
+      with self._executor.folder() as folder, self._executor.alone():
+        artefact = self._executor.compile(
+          candidate, problem, folder, _LINE_INFO
+        )
+        self._executor.run_by(
+          ask, artefact, candidate, problem, [(stop.case, arrays)]
+        )
+    except (Stop, HostError, OSError):
+      pass  # known already, or no news about the candidate
+    finding = next(iter(found), None)
+    if finding is None:
+      return None
+    message = f"{finding.message} (compute-sanitizer {tool})"
+    return msgspec.structs.replace(finding, message=message)
+
+  def _run(self, tool, job, descriptor):
+    """The report of a job that a launcher under the tool does, and the log."""
+    with contextlib.ExitStack() as stack:
+      folder = stack.enter_context(tempfile.TemporaryDirectory())
+      log = pathlib.Path(folder) / "log"
+      mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+      stack.enter_context(mine)
+      with theirs:
+        process = subprocess.Popen(
+          command(self._tool, tool, log, theirs.fileno(), self._device),
+          pass_fds=[theirs.fileno()],
+          stdin=subprocess.DEVNULL,
+          stdout=subprocess.DEVNULL,
+          stderr=subprocess.DEVNULL,
+          start_new_session=True,
+          env={**os.environ, "PYTHONPATH": _search_path()},
+        )
+      stack.callback(_end, process)
+      report = _do(mine, job, descriptor, self._wall_s)
+      mine.close()  # the launcher ends, and the tool writes what it has seen
+      with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_END_S)
+      with contextlib.suppress(FileNotFoundError):
+        return report, log.read_text("utf-8", "replace")
+      return report, ""
+
+
+def command(
+  path: str, tool: str, log: pathlib.Path, descriptor: int, device: int
+) -> list[str]:
+  """A launcher under the tool; our own kernels are not looked at."""
+  return [
+    *(path, "--tool", tool, "--log-file", str(log)),
+    *("--target-processes", "application-only", "--show-backtrace", "device"),
+    *("--kernel-name-exclude", "kernel_substring=ke_scrub"),
+    *(sys.executable, "-P", "-m", "kernels_eval.cuda.sanitized_launcher"),
+    *(str(descriptor), str(device), str(log.with_name("helpers"))),
+  ]
+
+
+def _search_path():
+  path = os.environ.get("PYTHONPATH", "")
+  return str(_PACKAGE_ROOT) + (os.pathsep + path if path else "")
+
+
+def _do(link, job, descriptor, wall_s):
+  link.settimeout(wall_s)
+  hello = link.recv(jobs.MAX_MESSAGE_BYTES)
+  if not hello:
+    raise HostError("the launcher under compute-sanitizer ended")
+  started = msgspec.msgpack.decode(hello, type=jobs.Hello | jobs.StartFailed)
+  if isinstance(started, jobs.StartFailed):
+    raise HostError(started.reason)
+  socket.send_fds(link, [msgspec.msgpack.encode(job)], [descriptor])
+  message = link.recv(jobs.MAX_MESSAGE_BYTES)
+  if not message:  # the tool may end it with the fault
+    return jobs.Report(jobs.Outcome.MACHINE_FAILED, "the launcher ended")
+  return msgspec.msgpack.decode(message, type=jobs.Report)
+
+
+def _end(process):
+  with contextlib.suppress(ProcessLookupError):
+    os.killpg(process.pid, signal.SIGKILL)
+  process.wait()
