@@ -140,14 +140,14 @@ def compare_text(
   import jax.numpy as jnp
   import numpy as np
 
-  from leap_jax.models import transformer
+  from leap_jax.models import transformer, whole_rows
   from leap_jax.types import Message
 
   config, tokenizer = policy.config, policy.tokenizer
 
   @jax.jit
   def likeliest(params, tokens):
-    hidden = transformer.forward(config, params, tokens)
+    hidden = whole_rows.hidden_states(config, params, tokens)
     best = jax.lax.top_k(transformer.logits_of(config, params, hidden), 2)
     return best[1][..., 0], best[0][..., 0] - best[0][..., 1]
 

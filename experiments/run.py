@@ -6,6 +6,7 @@ The same folder again goes on where the run stopped. Settings and their meaning
 stand in experiments/configs/base.py; `--help` prints them with their values.
 """
 
+import contextlib
 import pathlib
 import sys
 import time
@@ -27,6 +28,18 @@ def _define(values: flags.FlagValues) -> None:
     None,
     "folder of the run; the same folder resumes it (default: runs/CONFIG)",
     flag_values=values,
+  )
+  flags.DEFINE_string(
+    "coordinator",
+    None,
+    "host:port of the first of several processes (docs/devices.md)",
+    flag_values=values,
+  )
+  flags.DEFINE_integer(
+    "num_processes", 1, "of one run", lower_bound=1, flag_values=values
+  )
+  flags.DEFINE_integer(
+    "process_id", 0, "of this one, from 0", lower_bound=0, flag_values=values
   )
 
 
@@ -80,7 +93,7 @@ def _policy(config, run_folder, train_names, pool):
   return model, params, vocabulary, dataset
 
 
-def _train(config, settings, run_folder, pool) -> int:
+def _train(config, settings, run_folder, checkpoint_folder, pool) -> int:
   """Everything behind the start-up checks."""
   import contextlib
   import dataclasses
@@ -141,7 +154,7 @@ def _train(config, settings, run_folder, pool) -> int:
     train_state = fresh_state(training.params)
     base = compute.base_record(config, training.frozen)
     checkpoints = checkpoint.Checkpoints(
-      run_folder / "checkpoints", config.run.keep_checkpoints
+      checkpoint_folder, config.run.keep_checkpoints
     )
     stack.callback(checkpoints.close)
 
@@ -252,6 +265,24 @@ def _train(config, settings, run_folder, pool) -> int:
   return EXIT_OK
 
 
+def _connect(values) -> None:
+  """Joins the other processes of a run, if there are any."""
+  if values.num_processes == 1:
+    return
+  if values.coordinator is None:
+    raise UsageError(
+      f"--num_processes={values.num_processes} needs --coordinator=host:port"
+    )
+  if values.process_id >= values.num_processes:
+    raise UsageError(
+      f"--process_id={values.process_id}: must be from 0 to "
+      f"{values.num_processes - 1}"
+    )
+  from leap_jax import hosts
+
+  hosts.connect(values.coordinator, values.num_processes, values.process_id)
+
+
 def _finished(config, run_folder) -> bool:
   """Prints the table of a run that has done its iterations already."""
   from experiments import budget, report, workdir
@@ -287,32 +318,43 @@ def main(argv: list[str]) -> int:
     settings = settings_lib.flat(config)
     name = pathlib.Path(settings_lib.config_path(argv[1:])).stem
     run_folder = pathlib.Path(values.workdir or f"runs/{name}")
+    _connect(values)
     from experiments import workdir
 
-    with workdir.held(run_folder):
+    with contextlib.ExitStack() as stack:
+      if values.process_id == 0:
+        stack.enter_context(workdir.held(run_folder))
       workdir.check(run_folder, settings)
       if _finished(config, run_folder):
         return EXIT_OK
+      checkpoints = run_folder / "checkpoints"
+      if values.process_id > 0:
+        # What the others write for themselves is thrown away.
+        run_folder = stack.enter_context(workdir.scratch())
       workdir.record(run_folder, settings)
-      return _run(config, settings, run_folder, fail)
+      return _run(config, settings, run_folder, checkpoints, fail)
   except UsageError as error:
     fail(error)
     return EXIT_USAGE
 
 
-def _run(config, settings, run_folder, fail) -> int:
+def _run(config, settings, run_folder, checkpoint_folder, fail) -> int:
   """A run whose folder is ours; every failure is a line and a status."""
   for key, value in settings.items():
     _say(f"config.{key}={value}")
 
+  import jax
+
   from experiments import pools, state, workdir
   from kernels_eval import client
-  from leap_jax import checkpoint, fitting, policy_io, sharding
+  from leap_jax import checkpoint, fitting, hosts, policy_io, sharding
 
   try:
     with pools.make_pool(config) as pool:
       _say(pool.description)
-      return _train(config, settings, run_folder, pool)
+      if jax.process_count() > 1:
+        pool = hosts.SharedPool(pool)
+      return _train(config, settings, run_folder, checkpoint_folder, pool)
   except (
     policy_io.PolicyError,
     fitting.DoesNotFit,

@@ -22,6 +22,7 @@ import json
 import os
 import pathlib
 import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -108,6 +109,13 @@ def held(workdir: pathlib.Path, option: str = "--workdir") -> Iterator[None]:
     file.write(f"{os.getpid()}\n")
     file.flush()
     yield
+
+
+@contextlib.contextmanager
+def scratch() -> Iterator[pathlib.Path]:
+  """A folder that is removed afterwards."""
+  with tempfile.TemporaryDirectory() as folder:
+    yield pathlib.Path(folder)
 
 
 def check(workdir: pathlib.Path, settings: dict[str, Any]) -> None:

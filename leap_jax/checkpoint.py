@@ -17,6 +17,8 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
+from leap_jax import hosts
+
 _DIGEST = "digest"
 
 
@@ -28,7 +30,7 @@ def digest(tree: Any) -> str:
   """SHA-256 over every leaf's path, dtype, shape and bytes."""
   total = hashlib.sha256()
   for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-    array = np.asarray(jax.device_get(leaf))
+    array = hosts.to_host(leaf)
     total.update(
       f"{jax.tree_util.keystr(path)}{array.dtype}{array.shape}".encode()
     )
@@ -57,7 +59,7 @@ class Checkpoints:
     self._folder = folder
     try:
       folder.mkdir(parents=True, exist_ok=True)
-      probe = folder / ".writable"
+      probe = folder / f".writable{jax.process_index()}"
       probe.write_bytes(b"")
       probe.unlink()
       self._manager = ocp.CheckpointManager(

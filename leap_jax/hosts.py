@@ -7,7 +7,7 @@ of the candidates judged, and all of them get all verdicts. The first process
 alone writes files.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -16,8 +16,6 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from kernels_eval.schema import Evaluation, Request
-
-Evaluate = Callable[[Sequence[Request]], list[Evaluation]]
 
 
 def connect(coordinator: str, num_processes: int, process_id: int) -> None:
@@ -66,21 +64,27 @@ def exchange(message: bytes) -> list[bytes]:
   ]
 
 
-def shared_out(evaluate: Evaluate) -> Evaluate:
-  """A harness of which each process's judges take a share.
+class SharedPool:
+  """The judges of all processes: each has its own judge a share."""
 
-  Args:
-    evaluate: of this process's own judges.
+  def __init__(self, pool: Any):
+    """Args: pool: this process's judges (kernels_eval.batches.Judges)."""
+    self._pool = pool
 
-  Returns:
-    `evaluate` itself where there is one process.
-  """
-  if jax.process_count() == 1:
-    return evaluate
+  @property
+  def num_evaluated(self) -> int:
+    """Different texts given to a judge of this process."""
+    return self._pool.num_evaluated
 
-  def share(requests):
+  @property
+  def num_restarts(self) -> int:
+    """Judges of this process that were replaced."""
+    return self._pool.num_restarts
+
+  def evaluate(self, requests: Sequence[Request]) -> list[Evaluation]:
+    """All verdicts, in every process. All processes call this alike."""
     mine = requests[jax.process_index() :: jax.process_count()]
-    verdicts = evaluate(mine) if mine else []
+    verdicts = self._pool.evaluate(mine) if mine else []
     parts = [
       msgspec.msgpack.decode(part, type=list[Evaluation])
       for part in exchange(msgspec.msgpack.encode(verdicts))
@@ -88,5 +92,3 @@ def shared_out(evaluate: Evaluate) -> Evaluate:
     return [
       parts[i % len(parts)][i // len(parts)] for i in range(len(requests))
     ]
-
-  return share

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import jax
+
 from kernels_eval.schema import Evaluation, ProblemCard, Request
 from leap_jax.sampler import Call
 
@@ -56,8 +58,8 @@ def judge_as_they_end(
   Raises:
     Exception: whatever `evaluate` raises.
   """
-  seen, beside, judged, num_ended = [], [], [], 0
-  sample_seconds = wait_seconds = judge_seconds = 0.0
+  seen, beside, later, judged, num_ended = [], [], [], [], 0
+  judge_seconds = 0.0
 
   def judge(rows, requests):
     nonlocal judge_seconds
@@ -73,17 +75,23 @@ def judge_as_they_end(
       rows = call.rows.tolist()
       requests = _requests(call, problems, turn, decode)
       num_ended += len(rows)
-      if rows and num_ended < len(problems):
+      if not rows:
+        continue
+      if jax.process_count() > 1:
+        # Processes exchange verdicts (hosts.SharedPool): all of them in the
+        # same order among the sampler's own exchanges, so by this thread.
+        later.append((rows, requests))
+      elif num_ended < len(problems):
         beside.append(other_thread.submit(judge, rows, requests))
-      elif rows:
-        # The last ones: this thread has nothing else to do.
-        sample_seconds += time.perf_counter() - started
-        started = time.perf_counter()
-        for future in beside:
-          judged += future.result()
-        judged += judge(rows, requests)
-        wait_seconds += time.perf_counter() - started
-        started = time.perf_counter()
+      else:  # the last ones: this thread has nothing else to do
+        later.append((rows, requests))
+    sample_seconds = time.perf_counter() - started
+    started = time.perf_counter()
+    for future in beside:
+      judged += future.result()
+    for rows, requests in later:
+      judged += judge(rows, requests)
+    wait_seconds = time.perf_counter() - started
   return Judged(
     seen,
     {row: (request, evaluation) for row, request, evaluation in judged},

@@ -78,7 +78,8 @@ METRICS = {
   "update/log_ratio_p95": ("nats", "95th percentile of the same"),
   "update/log_ratio_max": (
     "nats",
-    "maximum of the same over all own tokens of the rows, with weight or not",
+    "maximum of the same over all own tokens of the rows, with weight or not "
+    "(learner.head=chunked: with weight)",
   ),
   "update/rejected": (
     "fraction",

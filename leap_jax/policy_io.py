@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import tokenizers
 
-from leap_jax import files
+from leap_jax import files, hosts
 from leap_jax import tokenizer as tokenizer_lib
 from leap_jax.chat_format import AS_PUBLISHED, ChatFormat, ChatOverrides
 from leap_jax.models import transformer
@@ -61,7 +61,7 @@ def save(
   tensors = []
   for path, leaf in jax.tree_util.tree_leaves_with_path(params):
     name = "/".join(key.key for key in path)
-    make = functools.partial(jax.device_get, leaf)
+    make = functools.partial(hosts.to_host, leaf)
     tensors.append(safetensors_writer.Tensor(name, leaf.shape, make))
   contents = {
     _WEIGHTS: lambda path: safetensors_writer.write(path, tensors, dtype),

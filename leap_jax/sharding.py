@@ -53,9 +53,17 @@ def replicated(mesh: jax.sharding.Mesh) -> NamedSharding:
   return NamedSharding(mesh, PartitionSpec())
 
 
+def _put(tree, shardings):
+  """In several processes an array of one of them goes over its host."""
+  if jax.process_count() > 1:
+    is_own = lambda x: isinstance(x, jax.Array) and x.is_fully_addressable
+    tree = jax.tree.map(lambda x: np.asarray(x) if is_own(x) else x, tree)
+  return jax.device_put(tree, shardings)
+
+
 def replicate(mesh: jax.sharding.Mesh, tree: Any) -> Any:
   """Puts a copy of every leaf on every device."""
-  return jax.device_put(tree, replicated(mesh))
+  return _put(tree, replicated(mesh))
 
 
 def shard_rows(mesh: jax.sharding.Mesh, bucket: Bucket) -> Bucket:
@@ -163,7 +171,7 @@ def shard_params(
   config: transformer.ModelConfig, mesh: jax.sharding.Mesh, tree: Any
 ) -> Any:
   """Puts parameters or a whole TrainState where `param_shardings` says."""
-  return jax.device_put(tree, param_shardings(config, mesh, tree))
+  return _put(tree, param_shardings(config, mesh, tree))
 
 
 def _gathered(spec):

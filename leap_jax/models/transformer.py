@@ -1,12 +1,10 @@
 """One decoder for every family of `sizes`.
 
-Two ways through the same parameters. `forward` scans over the stacked layers
-(training: short to trace and to compile); `extend` walks over them with a cache
-for each layer (prefill, appended turns and decoding: a stacked cache carried
-through a scan would be copied in every layer).
+Its parts, and its parameters: those of the layers are stacked. Two ways lead
+through them: `whole_rows` (training) and `decoding` (a cache for each layer).
 
-Shapes: B rows, T new tokens, S cache length, D width, N heads, K key-value
-heads, H head size, V vocabulary.
+Shapes: B rows, T tokens, D width, N heads, K key-value heads, H head size,
+V vocabulary.
 """
 
 import flax.linen as nn
@@ -130,7 +128,8 @@ class Block(nn.Module):
 
 
 class Decoder(nn.Module):
-  """Embedding, stacked blocks, final norm; the head may be the embedding."""
+  """Declares the parameters: embedding, stacked blocks, final norm, and a head
+  where it is not the embedding."""
 
   config: ModelConfig
 
@@ -171,21 +170,6 @@ def embed(config: ModelConfig, rows: jax.Array) -> jax.Array:
 def init(config: ModelConfig, key: jax.Array):
   """Random parameters (float32). The key is consumed."""
   return Decoder(config).init(key, jnp.zeros((1, 8), jnp.int32))["params"]
-
-
-def forward(config: ModelConfig, params, tokens: jax.Array) -> jax.Array:
-  """Hidden states of whole rows.
-
-  Args:
-    config: sizes.
-    params: as made by `init`.
-    tokens: [B, T], right-padded; what stands after a row's end has no effect
-      on what stands before it.
-
-  Returns:
-    [B, T, D].
-  """
-  return Decoder(config).apply({"params": params}, tokens)
 
 
 def head_of(params) -> jax.Array:

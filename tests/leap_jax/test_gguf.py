@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from leap_jax import policy_io
-from leap_jax.models import rope, transformer
+from leap_jax.models import rope, transformer, whole_rows
 from leap_jax.models.config import ModelConfig
 from leap_jax.models.rope import Scaling
 from leap_jax.policy_error import PolicyError
@@ -181,7 +181,7 @@ def test_rows_of_queries_and_keys_are_put_back(tmp_path):
     same, of_safetensors, _ = policy_io.load(tmp_path / family)
     assert same == config
     forward = jax.jit(
-      lambda tree, config=config: transformer.forward(config, tree, tokens)
+      lambda tree, config=config: whole_rows.hidden_states(config, tree, tokens)
     )
     hidden = [forward(tree) for tree in (of_gguf, of_safetensors)]
     np.testing.assert_allclose(*hidden, atol=1e-5)

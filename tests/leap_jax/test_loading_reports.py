@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from leap_jax import policy_io
-from leap_jax.models import rope, transformer
+from leap_jax.models import rope, transformer, whole_rows
 from leap_jax.models.rope import Scaling
 from leap_jax.policy_error import PolicyError
 from leap_jax.pretrained import (
@@ -62,7 +62,7 @@ def test_the_head_size_is_what_the_file_says(tmp_path):
     return assemble.assemble(leaves, safetensors_file.open_folder(tmp_path))
 
   hf_folders.write_weights(path, shapes, "qwen3")
-  hidden = transformer.forward(config, read(), jnp.asarray([[1, 2, 3]]))
+  hidden = whole_rows.hidden_states(config, read(), jnp.asarray([[1, 2, 3]]))
   assert hidden.shape == (1, 3, 64) and np.isfinite(hidden).all()
   # As a loader that divides would have it.
   shapes["model.layers.0.self_attn.q_proj.weight"] = [64, 64]
@@ -101,7 +101,7 @@ def test_a_tied_head_needs_no_tensor_of_its_own(tmp_path, max_shard_bytes):
   # Lookup and head give one gradient: a row that is only looked up has one,
   # and so has one that is only a candidate.
   loss = lambda p: transformer.logits_of(
-    config, p, transformer.forward(config, p, jnp.asarray([[7]]))
+    config, p, whole_rows.hidden_states(config, p, jnp.asarray([[7]]))
   )[0, 0, 9]
   gradient = jax.jit(jax.grad(loss))(params)
   assert set(gradient) == {"embedding", "blocks", "final_norm"}

@@ -13,7 +13,7 @@ import safetensors.numpy
 
 from leap_jax import policy_io
 from leap_jax.chat_format import ChatOverrides
-from leap_jax.models import transformer
+from leap_jax.models import transformer, whole_rows
 from leap_jax.policy_error import PolicyError
 from leap_jax.pretrained import (
   assemble,
@@ -45,7 +45,7 @@ def test_logits_are_those_of_transformers(tmp_path, family):
 
   @jax.jit
   def logits(params, tokens):
-    hidden = transformer.forward(config, params, tokens)
+    hidden = whole_rows.hidden_states(config, params, tokens)
     return transformer.logits_of(config, params, hidden)
 
   got = logits(params, jnp.asarray(tiny_models.TOKENS))

@@ -10,7 +10,7 @@ import pytest
 
 from leap_jax import compilations, draws, losses, sampler
 from leap_jax import sampling as sampling_lib
-from leap_jax.models import transformer
+from leap_jax.models import transformer, whole_rows
 from leap_jax.models.config import ModelConfig
 from leap_jax.models.sizes import SIZES
 
@@ -50,7 +50,7 @@ def trainer_logprobs(model, params, ids):
 
 @functools.partial(jax.jit, static_argnums=0)
 def _trainer_logprobs(model, params, tokens):
-  hidden = transformer.forward(model, params, tokens[:, :-1])
+  hidden = whole_rows.hidden_states(model, params, tokens[:, :-1])
   logits = transformer.logits_of(model, params, hidden)
   return losses.token_logprobs(logits, tokens[:, 1:], temperature=TEMPERATURE)[
     0

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from leap_jax.models import decoding, sizes, transformer
+from leap_jax.models import decoding, sizes, transformer, whole_rows
 from leap_jax.models.config import ModelConfig
 from leap_jax.models.rope import Scaling
 from tests.leap_jax.decoder_reference import reference_forward
@@ -54,7 +54,7 @@ TOKENS = np.asarray([5, 9, 30, 2, 47, 5, 5, 11])
 
 def test_forward_equals_the_reference(family):
   config, params = family
-  got = transformer.forward(config, params, jnp.asarray(TOKENS)[None])
+  got = whole_rows.hidden_states(config, params, jnp.asarray(TOKENS)[None])
   hidden, logits = reference_forward(config, params, TOKENS)
   np.testing.assert_allclose(got[0], hidden, rtol=1e-4, atol=1e-4)
   got = transformer.logits_of(config, params, got)[0]
@@ -66,7 +66,7 @@ def test_forward_equals_the_reference(family):
 def test_an_id_that_no_token_has_is_never_likely():
   config = FAMILIES["qwen2"]
   params = transformer.init(config, jax.random.key(0))
-  hidden = transformer.forward(config, params, jnp.asarray(TOKENS)[None])
+  hidden = whole_rows.hidden_states(config, params, jnp.asarray(TOKENS)[None])
   logits = transformer.logits_of(config, params, hidden)
   assert (jax.nn.softmax(logits)[..., config.num_ids :] == 0).all()
   assert np.isfinite(logits).all()
@@ -103,7 +103,9 @@ def test_every_family_reads_in_parts_as_at_once(family):
     )
     return jnp.stack([first, second, third], 1)
 
-  whole = transformer.forward(config, params, tokens)[:, jnp.asarray([3, 4, 7])]
+  whole = whole_rows.hidden_states(config, params, tokens)[
+    :, jnp.asarray([3, 4, 7])
+  ]
   np.testing.assert_allclose(in_parts(params), whole, rtol=1e-4, atol=1e-4)
 
 
@@ -129,7 +131,7 @@ def test_rows_of_different_lengths_share_a_cache(model, params):
   got = read(params)
   for i, row in enumerate(told):
     full = jnp.asarray([row + more[i].tolist()[: i + 1]])
-    expected = transformer.forward(model, params, full)[0, -1]
+    expected = whole_rows.hidden_states(model, params, full)[0, -1]
     np.testing.assert_allclose(got[i], expected, atol=2e-5)
 
 
@@ -137,8 +139,8 @@ def test_padding_behind_a_row_changes_nothing_before_it(model, params):
   tokens = jnp.asarray([[4, 8, 15, 16]])
   padded = jnp.asarray([[4, 8, 15, 16, 0, 0, 7]])
   np.testing.assert_allclose(
-    transformer.forward(model, params, padded)[:, :4],
-    transformer.forward(model, params, tokens),
+    whole_rows.hidden_states(model, params, padded)[:, :4],
+    whole_rows.hidden_states(model, params, tokens),
     atol=1e-6,
   )
 

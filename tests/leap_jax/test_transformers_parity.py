@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from leap_jax import policy_io
-from leap_jax.models import transformer
+from leap_jax.models import transformer, whole_rows
 from leap_jax.pretrained import hf_export
 from leap_jax.types import Message
 from tests.golden import tiny_models
@@ -53,7 +53,7 @@ def test_the_same_logits_and_greedy_text_there_and_back(written, tmp_path):
 
   @jax.jit
   def logits(params, tokens):
-    hidden = transformer.forward(config, params, tokens)
+    hidden = whole_rows.hidden_states(config, params, tokens)
     return transformer.logits_of(config, params, hidden)
 
   tokens = np.random.default_rng(0).integers(0, config.num_ids, (2, 16))

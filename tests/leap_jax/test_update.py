@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from leap_jax import batching, compilations, fitting, optimizer, update
-from leap_jax.models import transformer
+from leap_jax.models import transformer, whole_rows
 
 
 def make_tx(learning_rate=1e-3):
@@ -43,7 +43,9 @@ def random_rows(model, params, lengths, seed=0):
   for n in lengths:
     tokens = rng.integers(1, model.vocab_size, n).astype(np.int32)
     own = np.arange(n) >= n // 2
-    hidden = transformer.forward(model, params, jnp.asarray(tokens[None, :-1]))
+    hidden = whole_rows.hidden_states(
+      model, params, jnp.asarray(tokens[None, :-1])
+    )
     logits = transformer.logits_of(model, params, hidden)
     logprobs = losses.token_logprobs(
       logits, jnp.asarray(tokens[None, 1:]), temperature=0.8
@@ -242,7 +244,7 @@ _ON_EIGHT_DEVICES = """
 import jax, numpy as np
 jax.config.update("jax_platforms", "cpu")
 from leap_jax import batching, sharding, update
-from leap_jax.models import sizes, transformer
+from leap_jax.models import sizes, transformer, whole_rows
 from tests.leap_jax.test_update import POLICY_LOSS, random_rows
 # One key-value head is on every device; two are split.
 model = sizes.model_config("micro", 64)
