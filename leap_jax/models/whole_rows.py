@@ -62,7 +62,7 @@ REMAT = {
 
 def _product(layer, x):
   product = x @ layer["kernel"]
-  return product + layer["bias"] if "bias" in layer else product
+  return product + layer["bias"][None, None] if "bias" in layer else product
 
 
 def _as_they_are(params):
