@@ -162,6 +162,10 @@ def _named(value):
   return None if value.strip() else "a name or a folder, not empty"
 
 
+def _text(value):
+  return None if value.strip() else "a text, not empty"
+
+
 def _at_least(least):
   return lambda v: None if v >= least else f"at least {least}"
 
@@ -190,7 +194,7 @@ _SEED = _between(0, 2**32 - 1)
 _CHECKS = {
   "seed": _SEED,
   "policy.source": _named,
-  "policy.system_prompt": _anything,
+  "policy.system_prompt": _unset_or(_text),
   "policy.chat_template": _unset_or(_named),
   "policy.thinking": _anything,
   "policy.size": _choice(choices.SIZES),

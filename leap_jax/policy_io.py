@@ -127,7 +127,7 @@ def open_policy(
   if path.is_dir():
     return published.open_folder(path, overrides)
   raise PolicyError(
-    f"no policy at {path}: no folder of a run, no Hugging Face folder and no "
+    f"no policy in {path}: no folder of a run, no Hugging Face folder and no "
     "GGUF file is there"
   )
 

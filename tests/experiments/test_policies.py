@@ -106,10 +106,10 @@ def test_the_shipped_policy_is_exported_and_comes_back(tmp_path, capsys):
   "main,arguments,text",
   [
     (export.main, ["shipped"], "give a policy and a folder"),
-    (export.main, ["nowhere", "out"], "no policy at nowhere"),
+    (export.main, ["nowhere", "out"], "no policy in nowhere"),
     (export.main, ["shipped", "out", "--dtype=int8"], "int8"),
     (parity.main, [], "give one MODEL"),
-    (parity.main, ["nowhere"], "no policy at nowhere"),
+    (parity.main, ["nowhere"], "no policy in nowhere"),
   ],
 )
 def test_bad_input_is_one_line(main, arguments, text, capsys, tmp_path):

@@ -116,6 +116,9 @@ def test_any_sizes_of_a_rollout_are_accepted(num_problems, group_size, buckets):
 BAD = {
   "seed": ["-1", "4294967296", "99999999999999999999999"],
   "policy.source": ["", " "],
+  "policy.system_prompt": ["", " "],
+  "policy.chat_template": ["", " "],
+  "policy.thinking": ["maybe"],
   "policy.size": ["huge"],
   "policy.vocab_size": ["299"],
   "policy.remat": ["all"],

@@ -258,7 +258,7 @@ def test_a_model_without_chat_template_is_named_or_gets_one(folder):
 
 
 def test_nothing_there_is_named(tmp_path):
-  refused(tmp_path / "nowhere", "no policy at")
+  refused(tmp_path / "nowhere", "no policy in")
   refused(tmp_path, "policy.json is missing")
 
 
