@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.experimental import multihost_utils
 
-from leap_jax import sampler_programs, sampling, slots
+from leap_jax import hosts, sampler_programs, sampling, slots
 from leap_jax.sampling import SamplerState, Settings
 from leap_jax.types import RolloutShape
 
@@ -90,13 +89,6 @@ def all_answers(
 def _pad(rows, length, value):
   """A list of numbers filled up to `length`: [length] int32."""
   return np.asarray([*rows, *[value] * (length - len(rows))], np.int32)
-
-
-def _to_host(array) -> np.ndarray:
-  """All of an array, wherever its parts lie."""
-  if jax.process_count() > 1:
-    return multihost_utils.process_allgather(array, tiled=True)
-  return np.asarray(array)
 
 
 def make_sampler(
@@ -180,7 +172,7 @@ def make_sampler(
       everywhere = np.concatenate(
         [own + first[d] for d, own in enumerate(running)]
       )
-      longest = int(_to_host(state.lengths)[everywhere].max())
+      longest = int(hosts.to_host(state.lengths)[everywhere].max())
       width = sampling.width_for(share, settings, turn, longest)
       state, steps = programs.decode[width, plan.num_slots](
         weights,
@@ -193,14 +185,14 @@ def make_sampler(
           np.int32,
         ),
       )
-      done = _to_host(state.done)
+      done = hosts.to_host(state.done)
       ended = everywhere[done[everywhere]]
       waiting = [own[~done[own + first[d]]] for d, own in enumerate(waiting)]
       yield Call(
         state,
         ended,
         _completions(state, ended),
-        int(_to_host(steps).max()),
+        int(hosts.to_host(steps).max()),
         count * plan.num_slots,
       )
 
@@ -218,7 +210,7 @@ def _in_slots(rows, plan, none):
 
 def _completions(state, rows):
   """Answers of rows, on the host."""
-  take = lambda x: _to_host(x)[rows]
+  take = lambda x: hosts.to_host(x)[rows]
   return Completions(
     take(state.tokens),
     take(state.logprobs),

@@ -1,7 +1,8 @@
 r"""Whole LEAP iterations of a 0.5B policy on one GPU: 32 problems, 8 samples.
 
-    python -m experiments.bench step --config.policy.source=FOLDER \
-      --config=experiments/configs/bench_step_0_5b.py
+    python -m experiments.bench step \
+      --config=experiments/configs/bench_step_0_5b.py \
+      --config.policy.source=FOLDER
 
 FOLDER holds the weights and the tokenizer of a code model of about half a
 billion parameters.

@@ -62,7 +62,9 @@ REMAT = {
 
 def _product(layer, x):
   product = x @ layer["kernel"]
-  return product + layer["bias"][None, None] if "bias" in layer else product
+  if "bias" in layer:
+    product += jnp.broadcast_to(layer["bias"], product.shape)
+  return product
 
 
 def _as_they_are(params):
