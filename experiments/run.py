@@ -236,7 +236,7 @@ def _train(config, settings, run_folder, checkpoint_folder, pool) -> int:
     policy_io.save(
       run_folder / "policy",
       model,
-      training.trained.policy(train_state.params, training.frozen),
+      compute.exported(training, train_state),
       tokenizer,
       np.float32,
     )
