@@ -241,13 +241,13 @@ def test_an_update_that_moves_nothing_says_so(model, params):
 # --------------------------------------- batches and devices (verl #473)
 
 _ON_EIGHT_DEVICES = """
+import dataclasses
 import jax, numpy as np
 jax.config.update("jax_platforms", "cpu")
 from leap_jax import batching, sharding, update
 from leap_jax.models import sizes, transformer, whole_rows
 from tests.leap_jax.test_update import POLICY_LOSS, random_rows
-# One key-value head is on every device; two are split.
-model = sizes.model_config("micro", 64)
+model = dataclasses.replace(sizes.model_config("micro", 64), num_kv_heads=2)
 params = transformer.init(model, jax.random.key(0))
 rows = random_rows(model, params, [5, 14] * 5)
 one = lambda p, b: update.accumulate(model, POLICY_LOSS, p, b)
@@ -265,8 +265,8 @@ for model_devices, head in ((1, "whole"), (2, "chunked")):
   assert mesh.shape == {"data": 8 // model_devices, "model": model_devices}
   laid = sharding.shard_params(model, mesh, params)
   query = laid["blocks"]["query"]["kernel"]
-  assert query.addressable_shards[0].data.size == query.size // (
-    8 if model_devices == 1 else 4)
+  # Width over data, heads over model.
+  assert query.addressable_shards[0].data.size == query.size // 8
   compute = update.Compute(
     sharding.execution(model, mesh), head, 16, mesh.shape["data"])
   run = jax.jit(lambda p, b: update.accumulate(
