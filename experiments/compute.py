@@ -51,6 +51,14 @@ def split_policy(config, model, mesh, params: Any) -> Training:
   )
 
 
+def exported(training: Training, state: TrainState) -> Any:
+  """Parameters of the policy as they are saved: the masters, unrounded, or the
+  base with its adapters merged."""
+  if training.frozen is None:
+    return state.params
+  return training.trained.policy(state.params, training.frozen)
+
+
 def base_record(config, frozen: Any) -> dict[str, str] | None:
   """What a checkpoint of adapters says about the policy below them."""
   if frozen is None:

@@ -72,10 +72,10 @@ def _policy(config, run_folder, train_names, pool):
   opened = None
   if config.policy.source != "random":
     opened = policies.open_source(config)
-    memory_check.check(config, opened.config)
+    _say(memory_check.check(config, opened.config))
   else:
     about = sizes.model_config(config.policy.size, config.policy.vocab_size)
-    memory_check.check(config, about)
+    _say(memory_check.check(config, about))
   dataset = None
   if config.warm_start.num_steps:
     dataset = cold_start.load(run_folder) or cold_start.make_for_run(
@@ -245,7 +245,7 @@ def _train(config, settings, run_folder, checkpoint_folder, pool) -> int:
     policy_io.save(
       run_folder / "policy",
       model,
-      training.trained.policy(train_state.params, training.frozen),
+      compute.exported(training, train_state),
       tokenizer,
       np.float32,
     )

@@ -11,7 +11,7 @@ import tqdm
 
 from kernels_eval import client
 from kernels_eval.schema import ProblemCard
-from leap_jax import checkpoint, compilations, history, metrics
+from leap_jax import checkpoint, compilations, history, metrics, sharding
 from leap_jax.models import transformer
 from leap_jax.tokenizer import Tokenizer
 from leap_jax.trained import Trained, whole_policy
@@ -115,7 +115,7 @@ def save(
   started = time.perf_counter()
   run.checkpoints.save(
     progress.warm_steps + progress.iterations,
-    {"train": state, "rollouts": rollouts},
+    {"train": state, "rollouts": sharding.replicate(run.mesh, rollouts)},
     dataclasses.asdict(progress) | {"base": run.base},
   )
   progress.spend("checkpoint", time.perf_counter() - started)

@@ -10,6 +10,7 @@ All bytes are those of one device.
 """
 
 import dataclasses
+import functools
 
 import jax
 import numpy as np
@@ -53,6 +54,7 @@ class Needs:
     return sum(self.held.values()) + max(sum(p.values()) for p in phases)
 
 
+@functools.cache
 def num_params(config: ModelConfig) -> int:
   """Parameters of a model; none is made."""
   shapes = jax.eval_shape(

@@ -7,7 +7,7 @@ import jax
 
 from experiments import compute, state
 from kernels_eval.schema import ProblemCard
-from leap_jax import compilations
+from leap_jax import compilations, history
 from leap_jax.models.config import ModelConfig
 
 
@@ -51,6 +51,7 @@ def make(
     heldout=[],
     num_skipped=0,
     say=say,
+    problems=history.History(),
     trained=training.trained,
     frozen=training.frozen,
   )

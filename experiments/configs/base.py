@@ -33,7 +33,7 @@ def get_config() -> config_dict.ConfigDict:
   # Of computation: "bfloat16" for a GPU. Masters and moments are float32.
   c.policy.dtype = "float32"
   # How the update walks over the layers: "scan" (short to compile), "unrolled"
-  # (an eighth faster on a GPU).
+  # (should save an eighth of the time on a GPU: see LOG.md).
   c.policy.layers = "scan"
   # Low-rank adapters in place of all parameters (leap_jax/lora.py): their rank,
   # 0 = all parameters; the scale is alpha / rank.

@@ -1,6 +1,7 @@
 """The update: micro-batches, devices, empty batches, precision."""
 
 import dataclasses
+import functools
 import os
 import pathlib
 import subprocess
@@ -12,7 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from leap_jax import batching, compilations, fitting, optimizer, update
+from leap_jax import (
+  batching,
+  compilations,
+  fitting,
+  losses,
+  optimizer,
+  update,
+)
 from leap_jax.models import transformer, whole_rows
 
 
@@ -34,22 +42,24 @@ POLICY_LOSS = update.make_policy_loss(
 )
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def sampled_logprobs(model, params, tokens):
+  """[1, L] ids, padded on the right -> [L - 1] log-probabilities."""
+  hidden = whole_rows.hidden_states(model, params, tokens[:, :-1])
+  logits = transformer.logits_of(model, params, hidden)
+  return losses.token_logprobs(logits, tokens[:, 1:], temperature=0.8)[0]
+
+
 def random_rows(model, params, lengths, seed=0):
   """Rows as the sampler would leave them: log-probabilities of `params`."""
-  from leap_jax import losses
-
   rng = np.random.default_rng(seed)
   rows = []
   for n in lengths:
     tokens = rng.integers(1, model.vocab_size, n).astype(np.int32)
     own = np.arange(n) >= n // 2
-    hidden = whole_rows.hidden_states(
-      model, params, jnp.asarray(tokens[None, :-1])
-    )
-    logits = transformer.logits_of(model, params, hidden)
-    logprobs = losses.token_logprobs(
-      logits, jnp.asarray(tokens[None, 1:]), temperature=0.8
-    )[0]
+    padded = np.zeros((1, 16), np.int32)  # one shape: compiled once
+    padded[0, :n] = tokens
+    logprobs = sampled_logprobs(model, params, padded)[: n - 1]
     behavior = np.where(own, np.append(0.0, logprobs), 0.0)
     rows.append(
       batching.Row(
@@ -241,13 +251,13 @@ def test_an_update_that_moves_nothing_says_so(model, params):
 # --------------------------------------- batches and devices (verl #473)
 
 _ON_EIGHT_DEVICES = """
+import dataclasses
 import jax, numpy as np
 jax.config.update("jax_platforms", "cpu")
 from leap_jax import batching, sharding, update
 from leap_jax.models import sizes, transformer, whole_rows
 from tests.leap_jax.test_update import POLICY_LOSS, random_rows
-# One key-value head is on every device; two are split.
-model = sizes.model_config("micro", 64)
+model = dataclasses.replace(sizes.model_config("micro", 64), num_kv_heads=2)
 params = transformer.init(model, jax.random.key(0))
 rows = random_rows(model, params, [5, 14] * 5)
 one = lambda p, b: update.accumulate(model, POLICY_LOSS, p, b)
@@ -265,8 +275,8 @@ for model_devices, head in ((1, "whole"), (2, "chunked")):
   assert mesh.shape == {"data": 8 // model_devices, "model": model_devices}
   laid = sharding.shard_params(model, mesh, params)
   query = laid["blocks"]["query"]["kernel"]
-  assert query.addressable_shards[0].data.size == query.size // (
-    8 if model_devices == 1 else 4)
+  # Width over data, heads over model.
+  assert query.addressable_shards[0].data.size == query.size // 8
   compute = update.Compute(
     sharding.execution(model, mesh), head, 16, mesh.shape["data"])
   run = jax.jit(lambda p, b: update.accumulate(
