@@ -71,6 +71,7 @@ EXTRAS = {
     "beartype>=0.20",
     "hypothesis>=6.100",
     "pytest>=8.3",
+    "pytest-xdist>=3.6",
     "ruff>=0.15",
     "safetensors>=0.5",  # whose files ours must be
     "setuptools>=69",

@@ -4,4 +4,5 @@ set -euo pipefail
 cd "$(dirname "$0")"
 python -m ruff format --check .
 python -m ruff check .
-python -m pytest -q "$@"
+# Two files at a time: most tests wait for a compiler, g++ or XLA.
+python -m pytest -q -n 2 --dist loadfile "$@"
