@@ -108,6 +108,13 @@ def threshold(logp: jax.Array, rule: Rule) -> jax.Array:
   return jnp.minimum(least, high)
 
 
+def _cut(scaled, total, rule):
+  """[B, V] without what the rule leaves out. Compared as log-probabilities, as
+  the threshold was found: `total` added back rounds it above its own id."""
+  logp = scaled - total[:, None]
+  return jnp.where(logp >= threshold(logp, rule)[:, None], scaled, _CUT)
+
+
 def _blocks(x):
   """[B, V] -> [B, V / BLOCK, BLOCK]; what is filled up is never drawn."""
   b, v = x.shape
@@ -153,8 +160,7 @@ def draw(
   total = jax.nn.logsumexp(masses, -1)
   log_kept = jnp.zeros_like(total)
   if rule.cuts:
-    least = threshold(scaled - total[:, None], rule) + total
-    blocks = jnp.where(blocks >= least[:, None, None], blocks, _CUT)
+    blocks = _blocks(_cut(scaled, total, rule))
     masses = _log_masses(blocks)
     log_kept = jax.nn.logsumexp(masses, -1) - total
   block = _gumbel_argmax(
@@ -173,8 +179,7 @@ def _draw_plainly(scaled, keys, rule):
   total = jax.nn.logsumexp(scaled, -1)
   kept, log_kept = scaled, jnp.zeros_like(total)
   if rule.cuts:
-    least = threshold(scaled - total[:, None], rule) + total
-    kept = jnp.where(scaled >= least[:, None], scaled, _CUT)
+    kept = _cut(scaled, total, rule)
     log_kept = jax.nn.logsumexp(kept, -1) - total
   ids = _gumbel_argmax(keys, kept)
   chosen = jnp.take_along_axis(scaled, ids[:, None], 1)[:, 0]

@@ -94,6 +94,19 @@ def test_cuts_are_those_of_sorting(size, rule):
   np.testing.assert_allclose(got, log_kept, atol=1e-4)
 
 
+@pytest.mark.parametrize("size", [40, V])
+@pytest.mark.parametrize("top_k", [1, 3])
+def test_flat_logits_lose_no_id_to_rounding(size, top_k):
+  # Where a log-probability is far larger than its logit, adding the
+  # normalizer back would round the threshold above its own id.
+  logits = jax.random.normal(jax.random.key(8), (200, size)) * 0.3
+  keys = jax.random.split(jax.random.key(9), 200)
+  ids, logprobs, _ = draws.draw(logits, keys, draws.Rule(top_k=top_k), size)
+  best = np.argsort(-np.asarray(logits), -1)[:, :top_k]
+  assert (np.asarray(ids)[:, None] == best).any(-1).all()
+  assert (logprobs > -50).all()
+
+
 def test_nothing_is_cut_by_default():
   logits = jax.random.normal(jax.random.key(4), (3, V))
   keys = jax.random.split(jax.random.key(5), 3)
