@@ -190,8 +190,11 @@ def without_padding_ids(config: ModelConfig, logits: jax.Array) -> jax.Array:
 
 
 def logits_of(config: ModelConfig, params, hidden: jax.Array) -> jax.Array:
-  """[..., D] hidden states -> [..., V] logits."""
-  return without_padding_ids(config, hidden @ head_of(params).T)
+  """[..., D] hidden states -> [..., V] float32 logits."""
+  logits = jnp.matmul(
+    hidden, head_of(params).T, preferred_element_type=jnp.float32
+  )
+  return without_padding_ids(config, logits)
 
 
 def final_norm(config: ModelConfig, params, x: jax.Array) -> jax.Array:

@@ -48,6 +48,19 @@ def run(name, config, inputs, chunk_tokens=7, num_shards=1):
   return stats, grads
 
 
+def test_logits_are_float32_whatever_the_policy_is(inputs):
+  params, hidden, targets, mask = inputs
+  short = jax.tree.map(lambda x: x.astype(jnp.bfloat16), params)
+  rounded = (short, (20 * hidden).astype(jnp.bfloat16), targets, mask)
+  expected, _ = run("whole", CONFIG, rounded)
+  got, _ = run("chunked", CONFIG, rounded)
+  np.testing.assert_allclose(
+    np.where(mask, got.logprobs, 0),
+    np.where(mask, expected.logprobs, 0),
+    atol=1e-4,
+  )
+
+
 @pytest.mark.parametrize(
   "chunk_tokens, num_shards",
   [(1, 1), (7, 1), (100, 1), (8, 4)],
