@@ -7,7 +7,7 @@ of the candidates judged, and all of them get all verdicts. The first process
 alone writes files.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -81,10 +81,19 @@ class SharedPool:
     """Judges of this process that were replaced."""
     return self._pool.num_restarts
 
-  def evaluate(self, requests: Sequence[Request]) -> list[Evaluation]:
-    """All verdicts, in every process. All processes call this alike."""
+  def evaluate(
+    self,
+    requests: Sequence[Request],
+    on_result: Callable[[Evaluation], None] | None = None,
+  ) -> list[Evaluation]:
+    """All verdicts, in every process. All processes call this alike.
+
+    Args:
+      requests: the same in every process.
+      on_result: called with each answer of this process's share.
+    """
     mine = requests[jax.process_index() :: jax.process_count()]
-    verdicts = self._pool.evaluate(mine) if mine else []
+    verdicts = self._pool.evaluate(mine, on_result) if mine else []
     parts = [
       msgspec.msgpack.decode(part, type=list[Evaluation])
       for part in exchange(msgspec.msgpack.encode(verdicts))

@@ -21,7 +21,9 @@ assert hosts.is_first() == (me == 0)
 class Pool:
   num_evaluated, num_restarts = 3 + me, 0
 
-  def evaluate(self, requests):
+  def evaluate(self, requests, on_result=None):
+    for request in requests:
+      on_result and on_result(request.id)
     return [
       Evaluation(id=r.id, problem=r.problem, status=Status.PASSED,
                  phase=Phase.JUDGE, message=f"judge {me}", executor="fake")
@@ -29,7 +31,9 @@ class Pool:
 
 pool = hosts.SharedPool(Pool())
 asked = [Request(f"{i}/0", "relu", "x" * i) for i in range(5)]
-got = pool.evaluate(asked)
+seen = []
+got = pool.evaluate(asked, seen.append)
+assert seen == [r.id for r in asked[me::2]]
 assert [v.id for v in got] == [r.id for r in asked]
 assert [v.message[-1] for v in got] == list("01010")
 assert pool.evaluate([]) == [] and pool.num_evaluated == 3 + me
