@@ -37,6 +37,7 @@ from kernels_eval.settings import Settings
 NAME = "python"
 _MEMORY_BYTES = 2**29
 _RESULT_BYTES = 2**20
+_MOST_LINES = 10**6  # of a candidate, beyond what any text can have
 _SHOWN = 80  # characters of a list in a message
 _FILES = tuple(
   pathlib.Path(module.__file__) for module in (child, landlock, seccomp)
@@ -166,13 +167,15 @@ class FunctionJudge:
         ),
       )
       if not done.ok:
-        raise _bad_end(done, settings)
+        # The child removes it before the candidate's first line.
+        has_begun = not (folder / "job.json").exists()
+        raise _bad_end(done, settings, has_begun)
       return _read(folder / "result.json")
     finally:
       shutil.rmtree(folder, ignore_errors=True)
 
 
-def _bad_end(done, settings):
+def _bad_end(done, settings, has_begun):
   """A Stop for a child that did not exit with status 0."""
   outcome = host_lib.Outcome
   if done.outcome == outcome.CPU_LIMIT:
@@ -185,7 +188,7 @@ def _bad_end(done, settings):
     return Stop(
       Status.INTEGRITY_VIOLATION, "a system call that a function needs not make"
     )
-  if done.outcome == outcome.EXITED and done.code in (126, 127):
+  if done.outcome == outcome.EXITED and not has_begun:
     raise host_lib.HostError(f"cannot run Python: {done.log[:200]}")
   if done.outcome == outcome.SIGNALLED and done.code == signal.SIGKILL:
     raise host_lib.HostError("something killed Python; out of memory?")
@@ -198,11 +201,18 @@ def _read(path) -> _Record:
     with open(path, "rb") as file:
       raw = file.read(_RESULT_BYTES + 1)
     # Not msgspec's decoder, for whole numbers of any size.
-    return msgspec.convert(json.loads(raw), _Record)
+    record = msgspec.convert(json.loads(raw), _Record)
   except (FileNotFoundError, ValueError, RecursionError):
     raise Stop(
       Status.RUNTIME_ERROR, "Python ended before all tests were done"
     ) from None
+  # Neither lone surrogates nor lines of any size can be sent on.
+  has_line = record.line is not None and 0 < record.line <= _MOST_LINES
+  return msgspec.structs.replace(
+    record,
+    text=record.text.encode("utf-8", "replace").decode(),
+    line=record.line if has_line else None,
+  )
 
 
 def _check_ending(record, facts):

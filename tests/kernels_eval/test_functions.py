@@ -3,6 +3,7 @@
 import os
 import pathlib
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -216,6 +217,21 @@ def test_a_function_that_ends_the_process_has_not_passed(judge):
   found = verdict_on(judge, _POSIX + "m._exit(0)")
   assert found.status == Status.RUNTIME_ERROR
   assert "before all tests were done" in found.message
+
+
+@pytest.mark.parametrize(
+  "body",
+  [
+    'raise ValueError("\\ud800")',
+    'raise SyntaxError("x", ("answer.py", 2**70, 1, ""))',
+    _POSIX + "m._exit(127)",
+    _POSIX + "m._exit(126)",
+  ],
+)
+def test_no_ending_is_taken_for_the_machine_s_fault(judge, body):
+  found = verdict_on(judge, body)
+  assert found.status == Status.RUNTIME_ERROR, found.message
+  assert msgspec.msgpack.encode(found)  # it can be sent to the client
 
 
 def test_nothing_of_the_judge_is_to_be_seen(judge, tmp_path):
