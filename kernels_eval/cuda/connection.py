@@ -13,6 +13,8 @@ import numpy as np
 
 from kernels_eval.cpu.host import HostError
 from kernels_eval.cuda import jobs, server
+from kernels_eval.outcome import Stop
+from kernels_eval.schema import Status
 
 _RETRY_S = 0.02
 _QUEUE_S = 300.0  # other judges' jobs go first
@@ -64,6 +66,7 @@ class Connection:
     """Sends a job with its mapping and waits for the report.
 
     Raises:
+      Stop: the launches are too long to be sent.
       HostError: a fault of the machine.
     """
     return self._report(job, [descriptor], job.wall_s + _QUEUE_S)
@@ -83,6 +86,12 @@ class Connection:
 
   def _send(self, job, descriptors, timeout_s):
     message = msgspec.msgpack.encode(job)
+    if len(message) > jobs.MAX_MESSAGE_BYTES:
+      raise Stop(
+        Status.CONTRACT_VIOLATION,
+        f"the launches of all cases take {len(message)} bytes, names of "
+        f"kernels included; at most {jobs.MAX_MESSAGE_BYTES}",
+      )
     try:
       self._socket.settimeout(timeout_s)  # of the answer, too
       socket.send_fds(self._socket, [message], descriptors)

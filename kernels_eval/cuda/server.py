@@ -142,8 +142,9 @@ class Server:
       self._fill_up()
       while True:
         deadlines = [k.deadline for k in self._launchers]
-        deadlines += [deadline for _, deadline in self._dying.values()]
-        nearest = min(deadlines, default=0.0)
+        if not self.is_quarantined:  # afterwards nothing follows from them
+          deadlines += [deadline for _, deadline in self._dying.values()]
+        nearest = min(deadlines, default=float("inf"))
         wait = max(0.0, min(nearest - time.monotonic(), 1.0))
         for key, _ in self._selector.select(wait):
           if key.data is None:
@@ -197,7 +198,13 @@ class Server:
     if not message:
       self._forget(judge)
       return
-    request = msgspec.msgpack.decode(message, type=_REQUEST)
+    try:
+      request = msgspec.msgpack.decode(message, type=_REQUEST)
+    except msgspec.MsgspecError:  # cut: `connection.py` sends none too long
+      for descriptor in descriptors:
+        os.close(descriptor)
+      self._forget(judge)
+      return
     if isinstance(request, jobs.Release):
       self._release(judge)
       return
@@ -341,9 +348,11 @@ class Server:
       busy = [k.job for k in self._launchers if k.job is not None]
       if not ready or any(job.runs_alone for job in busy):
         return
-      # Neither another kernel nor another context in the making beside it.
+      # No other kernel beside it, none that is still being killed, and no
+      # context in the making.
       starting = any(k.hello is None for k in self._launchers)
-      if self._waiting[0].runs_alone and (busy or starting):
+      others = busy or starting or self._dying
+      if self._waiting[0].runs_alone and others:
         return
       job = self._waiting.popleft()
       if job.for_judge:

@@ -17,6 +17,8 @@ import pytest
 
 from kernels_eval.cpu.host import HostError
 from kernels_eval.cuda import connection, jobs, server
+from kernels_eval.outcome import Stop
+from kernels_eval.schema import Status
 from tests.kernels_eval import machine
 
 FAKE = pathlib.Path(__file__).parent / "fake_launcher.py"
@@ -158,6 +160,9 @@ def test_a_device_that_fails_again_and_again_is_quarantined(start, what):
   with pytest.raises(HostError, match="GPU 0 is not usable"):
     ask(link, "well")
   assert lab.server.is_quarantined
+  before = time.process_time()
+  time.sleep(0.5)
+  assert time.process_time() - before < 0.25  # it waits, it does not spin
   with pytest.raises(HostError, match="GPU 0 is not usable"):
     lab.connect()
   link.close()
@@ -225,6 +230,50 @@ def test_a_judge_alone_with_the_gpu_holds_up_the_others(start):
   assert ask(other, "well").outcome == jobs.Outcome.DONE
   for link in (mine, other):
     link.close()
+
+
+def test_nothing_runs_alone_beside_a_kernel_that_is_being_killed(
+  start, monkeypatch
+):
+  is_gone = server._is_gone
+  stuck = threading.Event()
+  stuck.set()
+  monkeypatch.setattr(
+    server, "_is_gone", lambda pid: not stuck.is_set() and is_gone(pid)
+  )
+  lab = start()
+  mine, other = lab.connect(), lab.connect()
+  assert ask(other, "hang", wall_s=0.2).outcome == jobs.Outcome.TIMED_OUT
+  given = threading.Event()
+
+  def take():
+    with mine.alone():
+      given.set()
+
+  task = threading.Thread(target=take)
+  task.start()
+  assert not given.wait(0.7)
+  stuck.clear()
+  assert given.wait(5)
+  task.join(5)
+  for link in (mine, other):
+    link.close()
+
+
+def test_a_plan_that_is_too_long_is_the_candidates_fault(start):
+  lab = start()
+  link = lab.connect()
+  with pytest.raises(Stop) as stop:
+    ask(link, "k" * jobs.MAX_MESSAGE_BYTES)
+  assert stop.value.status == Status.CONTRACT_VIOLATION
+  assert ask(link, "well").outcome == jobs.Outcome.DONE
+  # One that was cut on the way ends that connection, not the server.
+  rude = lab.connect()
+  rude._socket.send(b"\x93" + b"x" * 1000)
+  assert rude._socket.recv(10) == b""
+  assert ask(link, "well").outcome == jobs.Outcome.DONE
+  for one in (link, rude):
+    one.close()
 
 
 def test_a_late_answer_is_nobody_else_s(start, monkeypatch):
