@@ -44,22 +44,3 @@ def stacked(config: ModelConfig) -> LayerRule | None:
     kinds[jnp.asarray(local, jnp.int32)],
     jnp.where(jnp.asarray(local), config.local_window, everything),
   )
-
-
-def visible(
-  queries: jax.Array, keys: jax.Array, window: jax.Array | int | None
-) -> jax.Array:
-  """Whether a query at position p may look at a key at position s.
-
-      s <= p  and  p - s < window
-
-  Args:
-    queries: [..., T, 1] positions.
-    keys: [..., 1, S] positions.
-    window: tokens that are seen, the own one included; None = all.
-
-  Returns:
-    [..., T, S] bool.
-  """
-  causal = keys <= queries
-  return causal if window is None else causal & (queries - keys < window)
