@@ -88,7 +88,7 @@ def _accuracy(pyplot, labels, runs, draws):
     for axis, (cost, text) in zip(line, _AXES.items(), strict=True):
       for number, (name, label) in enumerate(labels.items()):
         curve = time_to_accuracy.curve(runs[name], turn, cost, draws)
-        x = curve.cost[0]
+        x = curve.cost
         color = f"C{number % 10}"
         spread = 100 * curve.accuracy[1:]
         low, high = np.nanpercentile(spread, [2.5, 97.5], axis=0)
@@ -98,7 +98,6 @@ def _accuracy(pyplot, labels, runs, draws):
           100 * curve.accuracy[0],
           color=color,
           linestyle="-" if number < 10 else "--",
-          marker=".",
           label=label,
         )
       axis.set(xlabel=text, ylabel=f"held-out Acc@{turn}, %", xlim=(0, None))
