@@ -213,8 +213,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     *(
       Column(
         f"time_to_acc{turn}_ratio_vs_{short}",
-        f"times as fast to the best Acc@{turn} of {short.replace('_', '-')} "
-        "(0: never)",
+        f"times as fast to {100 * time_to_accuracy.GAIN:g} % of "
+        f"{short.replace('_', '-')}'s gain in Acc@{turn} (0: never)",
         _sooner(baseline, turn),
         2,
       )
