@@ -123,6 +123,7 @@ def test_evaluations_and_problems_are_on_disk(straight):
   assert [e["iteration"] for e in evaluations] == [0, 2, 4, 4]
   assert evaluations[3]["label"] == "random feedback"
   control = result["random_feedback"]
+  assert control["feedback_swapped"] > 0 and control["feedback_kept"] >= 0
   # The first turn is the same: nobody has read anything yet.
   assert control["acc_at_1"] == result["after"]["acc_at_1"]
   for evaluation, side in ((0, "before"), (2, "after")):
