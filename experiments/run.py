@@ -14,12 +14,14 @@ import time
 from absl import flags
 
 from experiments import settings as settings_lib
+from experiments.config_file import Occupied
 from experiments.settings import UsageError
 
 # Everything else is imported where it is used: a mistake on the command line
 # is answered at once, before JAX is loaded.
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_NON_FINITE = 0, 1, 2, 3
+EXIT_MACHINE = 4  # the request is right: the same command may do later
 
 
 def _define(values: flags.FlagValues) -> None:
@@ -333,6 +335,9 @@ def main(argv: list[str]) -> int:
         run_folder = stack.enter_context(workdir.scratch())
       workdir.record(run_folder, settings)
       return _run(config, settings, run_folder, checkpoints, fail)
+  except Occupied as error:
+    fail(error)
+    return EXIT_MACHINE
   except UsageError as error:
     fail(error)
     return EXIT_USAGE
@@ -364,7 +369,7 @@ def _run(config, settings, run_folder, checkpoint_folder, fail) -> int:
     return EXIT_USAGE
   except client.HarnessError as error:
     fail(f"infrastructure_error: {error}")
-    return EXIT_USAGE
+    return EXIT_MACHINE
   except state.NonFinite as error:
     fail(f"{error}; {workdir.last_checkpoint(run_folder)}")
     return EXIT_NON_FINITE

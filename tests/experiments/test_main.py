@@ -38,7 +38,7 @@ class FakePool:
   [
     (settings.UsageError("a bad setting"), 2, "a bad setting", False),
     (policy_io.PolicyError("no policy in x"), 2, "no policy in x", False),
-    (client.HarnessError("no compiler"), 2, "_error: no compiler", False),
+    (client.HarnessError("no compiler"), 4, "_error: no compiler", False),
     (state.NonFinite("iteration 3: loss nan"), 3, "3: loss nan", True),
     (checkpoint.CheckpointError("cannot save 3"), 1, "cannot save 3", True),
     (
@@ -99,7 +99,7 @@ def test_a_machine_without_a_compiler_says_so_once(
   monkeypatch.setenv("PATH", str(tmp_path))
   got = start(tmp_path / "run")
   lines = capsys.readouterr().err.strip().splitlines()
-  assert got == 2
+  assert got == run.EXIT_MACHINE
   assert "infrastructure_error: no C++ compiler" in lines[-1]
   assert sum("no C++ compiler" in line for line in lines) == 1
 
@@ -111,7 +111,7 @@ def test_a_taken_folder_is_one_line_and_left_alone(
   folder = tmp_path / "run"
   with workdir.held(folder):
     got = start(folder)
-  assert got == 2
+  assert got == run.EXIT_MACHINE
   assert "is working in" in capsys.readouterr().err.strip().splitlines()[-1]
   assert not (folder / "config.json").exists()
 

@@ -1,5 +1,6 @@
 """Sweeps: what there is to do, and doing it, with a stand-in for the run."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -12,6 +13,7 @@ import time
 import pytest
 
 from experiments import collected, rows, settings, sweep, workdir
+from experiments import run as experiments_run
 from leap_jax import methods
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -231,6 +233,43 @@ def test_a_run_that_fails_does_not_keep_the_others(tmp_path, fake, capsys):
   (tmp_path / "runs" / "fail_leap").unlink()
   assert main(tmp_path, *TWO) == 0
   assert len(fake()) == 6
+
+
+def test_a_fault_of_the_machine_is_tried_once_more(tmp_path, fake, capsys):
+  fault = tmp_path / "runs" / "fail_leap"
+  fault.write_text(str(experiments_run.EXIT_MACHINE))
+  assert main(tmp_path, *TWO) == 1
+  # Each once more, and the others are run as ever.
+  assert fake() == [
+    *["leap/seed0"] * 2,
+    "gamma_0/seed0",
+    *["leap/seed1"] * 2,
+    "gamma_0/seed1",
+  ]
+  text = capsys.readouterr().err
+  assert text.count("fault of the machine") == 2
+  assert "failed with status 4; going on" in text
+
+
+def test_a_run_waits_for_its_folder(tmp_path, fake, monkeypatch):
+  """The last process of a run still writes; it ends while the sweep waits."""
+  one = ("--table=credit", "--rows=leap", "--seeds=1")
+  fault = tmp_path / "runs" / "fail_leap"
+  fault.write_text(str(experiments_run.EXIT_MACHINE))
+  with contextlib.ExitStack() as process:
+    folder = tmp_path / "runs" / "leap" / "seed0"
+    process.enter_context(workdir.held(folder))
+    waits = []
+
+    def wait(seconds):
+      waits.append(seconds)
+      if len(waits) == 3:
+        process.close()
+        fault.unlink()
+
+    monkeypatch.setattr(sweep.time, "sleep", wait)
+    assert main(tmp_path, *one) == 0
+  assert len(waits) == 3 and fake() == ["leap/seed0"] * 2
 
 
 def test_a_run_whose_request_is_wrong_ends_the_sweep(tmp_path, fake, capsys):
