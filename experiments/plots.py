@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments import time_to_accuracy
+from experiments import columns, time_to_accuracy
 from experiments.columns import Runs
 from experiments.intervals import Draws
 from experiments.rows import TABLES
@@ -15,7 +15,6 @@ _AXES = {
   "tokens": "tokens sampled in training",
   "harness_calls": "kernels submitted in training",
 }
-_STAGES = ("sample", "harness", "update", "other")
 _BINS = 8
 
 
@@ -121,8 +120,11 @@ def _step_time(pyplot, labels, runs, draws):
   axis = axes[0, 0]
   names = list(labels)[::-1]
   left = np.zeros(len(names))
-  for number, stage in enumerate(_STAGES):
-    seconds = [_stage_seconds(runs[name], stage) for name in names]
+  for number, stage in enumerate(columns.STAGES):
+    seconds = [
+      np.mean([columns.stage_seconds(record, stage) for record in runs[name]])
+      for name in names
+    ]
     axis.barh(
       [labels[name] for name in names],
       seconds,
@@ -134,18 +136,6 @@ def _step_time(pyplot, labels, runs, draws):
   axis.set(xlabel="s an iteration")
   _legend_below(figure, axis)
   return figure
-
-
-def _stage_seconds(records, stage) -> float:
-  return float(
-    np.mean(
-      [
-        record.result["run"]["seconds"].get(stage, 0.0)
-        / max(record.result["run"]["iterations"], 1)
-        for record in records
-      ]
-    )
-  )
 
 
 def activation_by_difficulty(

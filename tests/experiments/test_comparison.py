@@ -56,6 +56,15 @@ def test_csv_holds_every_cell(folder):
   assert cells["kevin", "acc_at_1"]["mean"] == "not run"
 
 
+def test_the_stages_add_up_to_an_iteration(folder):
+  found = comparison.estimates("cost", *load(folder))["leap"]
+  # 30 s of training in three iterations; sample 4, harness 2, update 6 s of
+  # all of them. What was compiled is in none of these.
+  assert found["step_seconds"].value == pytest.approx(10)
+  assert found["sample_seconds"].value == pytest.approx(4 / 3)
+  assert found["other_seconds"].value == pytest.approx(10 - 12 / 3)
+
+
 @pytest.mark.parametrize("table", columns.COLUMNS)
 def test_every_table_is_made_with_and_without_runs(tmp_path, table):
   runs = records.load(tmp_path, rows.TABLES[table], allow_mixed=False)

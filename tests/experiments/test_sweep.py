@@ -305,6 +305,33 @@ def test_results_are_the_same_bytes_each_time(tmp_path, fake):
   assert gzip.decompress(before["metrics.jsonl.gz"]) == b'{"step": 0}\n'
 
 
+def test_stopped_while_collecting_no_older_result_stands_beside_new_lines(
+  tmp_path, fake, monkeypatch
+):
+  one = ("--table=credit", "--rows=leap", "--seeds=1")
+  assert main(tmp_path, *one) == 0
+  kept = tmp_path / "kept" / "leap" / "seed0"
+  before = (kept / "results.json").read_bytes()
+  source = tmp_path / "runs" / "leap" / "seed0"
+  (source / "metrics.jsonl").write_text('{"step": 1}\n')
+  replace, moved = os.replace, []
+
+  def stop_after_one(*paths):
+    if moved:
+      raise KeyboardInterrupt
+    moved.append(paths)
+    replace(*paths)
+
+  monkeypatch.setattr(os, "replace", stop_after_one)
+  with pytest.raises(KeyboardInterrupt):
+    collected.collect(source, kept)
+  assert not (kept / "results.json").exists()
+  monkeypatch.setattr(os, "replace", replace)
+  assert main(tmp_path, *one) == 0
+  assert (kept / "results.json").read_bytes() == before
+  assert fake() == ["leap/seed0"]
+
+
 # A sweep whose runs only wait; prints each one's process.
 _SWEEP = """
 import sys
