@@ -265,6 +265,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
   ),
   "reward": (_ACC[1], _ACC[3], _RECOVERY, _ZERO, *_DIFFERENCES, *_COST),
   "credit": (_ACC[1], _ACC[3], _RECOVERY, _TURNS, *_DIFFERENCES, *_COST),
+  "learning_rate": (_ACC[1], _ACC[3], _RECOVERY, *_DIFFERENCES, *_COST),
   "stability": (
     _ACC[1],
     _ACC[3],

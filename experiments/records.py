@@ -131,11 +131,14 @@ def _check_alike(rows, found):
       for key, value in record.result["config"].items():
         if key in may_differ or key in row.settings:
           continue
+        if key in row.factors:
+          value = value / row.factors[key]
         other, path = first.setdefault(key, (value, record.path))
         if other != value:
+          scaled = f" times {row.factors[key]}" if key in row.factors else ""
           raise TableError(
-            f"{path} has {key}={other}, {record.path} {value}: not to be "
-            "compared"
+            f"{path} has {key}={other}, {record.path} {value}{scaled}: not to "
+            "be compared"
           )
 
 

@@ -101,6 +101,10 @@ def plan(
       # One run's settings, checked as that run will check them.
       own = copy.deepcopy(config)
       own.update_from_flattened_dict(changed)
+      before = settings_lib.flat(own)
+      scaled = {key: before[key] * by for key, by in row.factors.items()}
+      own.update_from_flattened_dict(scaled)
+      changed |= scaled
       settings_lib.validate(own)
       planned.append(
         Planned(

@@ -90,3 +90,17 @@ def test_a_limit_that_nobody_met_is_no_budget(tmp_path):
   put(tmp_path, BY_NAME["leap"], 0, curve(10, 0, 2, 4), **limit)
   put(tmp_path, BY_NAME["kevin"], 0, curve(20, 0, 2, 4), **limit)
   assert "; 2 iterations." in comparison.markdown("main", *load(tmp_path))
+
+
+def test_a_row_of_another_learning_rate_is_that_multiple_of_the_others(
+  tmp_path,
+):
+  rate = lambda value: {"learner.learning_rate": value}
+  half = BY_NAME["leap_half_rate"]
+  put(tmp_path, BY_NAME["leap"], 0, curve(10, 0, 2), **rate(3e-5))
+  put(tmp_path, half, 0, curve(10, 0, 2), **rate(1.5e-5))
+  runs, _ = load(tmp_path, "learning_rate")
+  assert len(runs["leap_half_rate"]) == 1
+  put(tmp_path, half, 0, curve(10, 0, 2), **rate(1e-5))
+  with pytest.raises(records.TableError, match="learner.learning_rate="):
+    load(tmp_path, "learning_rate")

@@ -84,7 +84,8 @@ def test_every_row_is_a_valid_run_of_its_own(row):
   got = settings.flat(config)
   assert {key: got[key] for key in row.settings} == dict(row.settings)
   others = [r for r in rows.TABLES["all"] if r is not row]
-  assert all(dict(other.settings) != dict(row.settings) for other in others)
+  change = lambda r: (dict(r.settings), dict(r.factors))
+  assert all(change(other) != change(row) for other in others)
   assert all(other.name != row.name for other in others)
 
 
@@ -187,6 +188,23 @@ def test_a_dry_run_says_what_there_is_to_do(tmp_path, fake, capsys):
   assert "to go on: 7 of 20 iterations" in text
   assert "3 of 4 runs to do; about 6 min left" in text
   assert fake() == ["leap/seed0"]
+
+
+def test_a_row_may_be_a_method_at_another_learning_rate(tmp_path, fake):
+  rates = (
+    "grpo_multi_turn,grpo_multi_turn_half_rate,grpo_multi_turn_double_rate"
+  )
+  table = ("--table=learning_rate", f"--rows={rates}", "--seeds=1")
+  assert main(tmp_path, *table, "--config.learner.learning_rate=3e-5") == 0
+  got = {}
+  for name in rates.split(","):
+    path = tmp_path / "kept" / name / "seed0" / "results.json"
+    config = json.loads(path.read_text())["config"]
+    assert config["method.name"] == "grpo_multi_turn"
+    got[name] = config["learner.learning_rate"]
+  assert list(got.values()) == [3e-5, 1.5e-5, 6e-5]
+  assert main(tmp_path, *table, "--config.learner.learning_rate=3e-5") == 0
+  assert len(fake()) == 3  # what is kept is what is wanted
 
 
 def test_more_iterations_go_on_and_another_setting_is_refused(
