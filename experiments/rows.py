@@ -22,6 +22,12 @@ class Row:
   factors: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
+def changed(row: Row, settings: Mapping[str, Any]) -> dict[str, Any]:
+  """Flat settings as a row has them."""
+  scaled = {key: settings[key] * by for key, by in row.factors.items()}
+  return {**settings, **row.settings, **scaled}
+
+
 # Settings that some row changes, as a row has them that does not.
 _PARTS = {
   "harness.timing": False,

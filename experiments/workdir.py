@@ -139,6 +139,18 @@ def check(workdir: pathlib.Path, settings: dict[str, Any]) -> None:
       )
 
 
+def settings_of(workdir: pathlib.Path) -> dict[str, Any]:
+  """The settings of the run that has worked in a folder.
+
+  Raises:
+    UsageError: there was none.
+  """
+  settings = _read_json(workdir / "config.json")
+  if settings is None:
+    raise UsageError(f"{workdir} is no work folder: it has no config.json")
+  return settings
+
+
 def record(workdir: pathlib.Path, settings: dict[str, Any]) -> None:
   """Writes config.json: what the run does from now on.
 

@@ -382,7 +382,7 @@ def test_every_config_is_valid_and_says_how_to_run_it(path):
     (["--config.policy.source=/nowhere"], 2, "no policy in /nowhere"),
     (
       ["--config.harness.backend=ray", "--config.harness.ray_address=nowhere"],
-      2,
+      4,
       "infrastructure_error: the Ray address nowhere is not of the form",
     ),
   ],
