@@ -112,11 +112,7 @@ def _sooner(baseline, turn):
   def values(runs, row, draws):
     if not runs.get(baseline):
       return np.full(len(draws.by_seed), np.nan)
-    one, other = (
-      time_to_accuracy.curve(runs[name], turn, "seconds", draws)
-      for name in (baseline, row)
-    )
-    return time_to_accuracy.ratios(one, other)
+    return time_to_accuracy.compare(runs[baseline], runs[row], turn, draws)
 
   return values
 

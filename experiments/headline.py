@@ -31,8 +31,9 @@ _TARGETS = {  # ending of a field's name: share of the baseline's gain
 }
 _DEFINITION = (
   "ratio of training costs, baseline over LEAP, to first reach start + q * "
-  "(best - start) of the baseline's held-out accuracy (running mean of "
-  f"{time_to_accuracy.SMOOTHING} evaluations): q = {time_to_accuracy.GAIN:g}; "
+  "(best - start) of the baseline's held-out accuracy, all curves averaged "
+  "over the longest gap between evaluations to either side: "
+  f"q = {time_to_accuracy.GAIN:g}; "
   "_at_95_percent: q = .95; _at_maximum: q = 1, which noise decides"
 )
 
@@ -52,9 +53,14 @@ def headline(runs, draws) -> dict[str, Any]:
     draws: weights.
   """
   out: dict[str, Any] = {}
+  every = [record for found in runs.values() for record in found]
   for cost, word in _COSTS.items():
+    gap = time_to_accuracy.longest_gap(every, cost)
+    out[f"smoothing_{cost}"] = round(gap, 1)
     curves = {
-      (name, turn): time_to_accuracy.curve(found, turn, cost, draws)
+      (name, turn): time_to_accuracy.smooth(
+        time_to_accuracy.curve(found, turn, cost, draws), gap
+      )
       for name, found in runs.items()
       for turn in (1, 3)
     }
@@ -67,11 +73,7 @@ def headline(runs, draws) -> dict[str, Any]:
           key = f"{word}_to_acc{turn}_ratio_vs_{short}{ending}"
           _put(out, key, intervals.estimate(ratios))
   # The longest time that every run has trained.
-  common_s = min(
-    record.evaluations[-1]["seconds"]
-    for found in runs.values()
-    for record in found
-  )
+  common_s = min(record.evaluations[-1]["seconds"] for record in every)
   for turn in (1, 2, 3):
     at = {
       name: time_to_accuracy.accuracy_at(
@@ -88,14 +90,12 @@ def headline(runs, draws) -> dict[str, Any]:
     for name, found in runs.items()
   }
   out["methods"] = {name: _method(name, runs, totals, draws) for name in runs}
-  every = [record for found in runs.values() for record in found]
   origin = records.origins(every)
   after = every[0].result["after"]
   return out | {
     "ratio_definition": _DEFINITION,
     "paper_ratio": paper.SPEEDUP,
     "paper_note": paper.NOTE,
-    "smoothing_evaluations": time_to_accuracy.SMOOTHING,
     "num_heldout_problems": after["num_problems"],
     "seeds": list(draws.seeds),
     "hardware": "; ".join(origin["hardware"]),

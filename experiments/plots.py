@@ -85,8 +85,13 @@ def _accuracy(pyplot, labels, runs, draws):
   figure, axes = _figure(pyplot, len(turns), len(_AXES), 12, 3.5 * len(turns))
   for line, turn in zip(axes, turns, strict=True):
     for axis, (cost, text) in zip(line, _AXES.items(), strict=True):
+      gap = time_to_accuracy.longest_gap(
+        [record for name in labels for record in runs[name]], cost
+      )
       for number, (name, label) in enumerate(labels.items()):
-        curve = time_to_accuracy.curve(runs[name], turn, cost, draws)
+        curve = time_to_accuracy.smooth(
+          time_to_accuracy.curve(runs[name], turn, cost, draws), gap
+        )
         x = curve.cost
         color = f"C{number % 10}"
         spread = 100 * curve.accuracy[1:]
@@ -101,7 +106,8 @@ def _accuracy(pyplot, labels, runs, draws):
         )
       axis.set(xlabel=text, ylabel=f"held-out Acc@{turn}, %", xlim=(0, None))
   figure.suptitle(
-    f"running mean of {time_to_accuracy.SMOOTHING} evaluations; 95 % intervals"
+    "mean over the longest gap between evaluations to either side; "
+    "95 % intervals"
   )
   _legend_below(figure, axes[0, 0])
   return figure

@@ -6,28 +6,33 @@ whether the accuracy is that of the first turn: all four are computed.
 
     target = start + q * (best - start)
 
-start and best are of the baseline's smoothed curve. With q = 1 the target is
+start and best are of the baseline's smoothed curve. All curves of a comparison
+are smoothed over the same stretch of cost, to both sides: a mean of the last
+few evaluations lags behind by one evaluation, and the one method is evaluated
+every 20 s where the other is every 40 s. (What is left: the same stretch rounds
+off a faster curve more; a true 1.5 reads 1.4 to 1.5.) With q = 1 the target is
 its maximum: on a plateau the noise decides when that is reached, late for the
 baseline by construction and early or never for the method, so that two runs of
 one and the same method differ by a quarter. q = .9 is the headline.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from experiments import intervals
-from experiments.intervals import Draws, Estimate
+from experiments.intervals import Draws
 from experiments.records import Record
-
-SMOOTHING = 3
-"""Evaluations of the running mean, the present one and those before it."""
 
 COSTS = ("seconds", "tokens", "harness_calls")
 
 GAIN = 0.9
 """q of the headline."""
+
+
+_NUM_POINTS = 241
+"""Costs at which a smoothed curve is known."""
 
 
 class Curve(NamedTuple):
@@ -37,40 +42,30 @@ class Curve(NamedTuple):
   accuracy: np.ndarray  # [B + 1, K], mean over seeds
 
 
-def smooth(values: np.ndarray) -> np.ndarray:
-  """Running mean along the last axis; fewer values at its begin."""
-  columns = [
-    values[..., max(0, i - SMOOTHING + 1) : i + 1].mean(-1)
-    for i in range(values.shape[-1])
-  ]
-  return np.stack(columns, -1)
-
-
 def costs(record: Record, cost: str) -> np.ndarray:
   """[E] of COSTS at each held-out evaluation of a run."""
   return np.asarray([e[cost] for e in record.evaluations], float)
 
 
+def longest_gap(records: Iterable[Record], cost: str) -> float:
+  """The most that any of the runs used between two evaluations."""
+  return max(float(np.diff(costs(record, cost)).max()) for record in records)
+
+
 def curve(
-  records: Sequence[Record],
-  turn: int,
-  cost: str,
-  draws: Draws,
-  smoothing=smooth,
+  records: Sequence[Record], turn: int, cost: str, draws: Draws
 ) -> Curve:
   """Acc@turn over a cost, averaged over seeds at each cost.
 
-  Seeds are evaluated at different costs: each one's curve is smoothed over its
-  own evaluations and is a straight line between them. Their mean is taken at
-  every cost at which any of them was evaluated, up to the last one that all of
-  them have reached.
+  Seeds are evaluated at different costs: each one's curve is a straight line
+  between its own evaluations. Their mean is taken at every cost at which any of
+  them was evaluated, up to the last one that all of them have reached.
 
   Args:
     records: of one row.
     turn: of Acc@turn.
     cost: of COSTS.
     draws: weights.
-    smoothing: of one seed's accuracies, [B + 1, E] to the same.
   """
   own_costs = [costs(record, cost) for record in records]
   first = max(own[0] for own in own_costs)
@@ -91,10 +86,41 @@ def curve(
       [np.interp(grid, own_cost, one) for one in np.eye(len(own_cost))]
     )
     seed = draws.by_seed[:, draws.seeds.index(record.seed), None]
-    total = total + seed * (smoothing(accuracy) @ share)
+    total = total + seed * (accuracy @ share)
     weight = weight + seed
   with np.errstate(invalid="ignore", divide="ignore"):
     return Curve(grid, total / weight)
+
+
+def _at(curve: Curve, where: np.ndarray) -> np.ndarray:
+  """[B + 1, len(where)] values between those that are known."""
+  right = np.clip(
+    np.searchsorted(curve.cost, where, "right"), 1, len(curve.cost) - 1
+  )
+  start, end = curve.cost[right - 1], curve.cost[right]
+  part = (where - start) / (end - start)
+  values = curve.accuracy
+  return (1 - part) * values[:, right - 1] + part * values[:, right]
+
+
+def smooth(curve: Curve, half_width: float) -> Curve:
+  """Means over costs up to `half_width` away, as far to the one side as to the
+  other: less towards the ends, where nothing is averaged. A straight line stays
+  as it is.
+
+  Args:
+    curve: straight between its costs.
+    half_width: in its cost; the same for all curves that are compared.
+  """
+  grid = np.linspace(curve.cost[0], curve.cost[-1], _NUM_POINTS)
+  values = _at(curve, grid)
+  steps = (values[:, 1:] + values[:, :-1]) / 2 * np.diff(grid)
+  area = Curve(grid, np.pad(np.cumsum(steps, 1), ((0, 0), (1, 0))))
+  width = np.minimum(half_width, np.minimum(grid - grid[0], grid[-1] - grid))
+  inner = width > 0
+  low, high = (_at(area, (grid + sign * width)[inner]) for sign in (-1, 1))
+  values[:, inner] = (high - low) / (2 * width[inner])
+  return Curve(grid, values)
 
 
 def accuracy_at(
@@ -109,11 +135,9 @@ def accuracy_at(
     at: how much of it.
     draws: weights.
   """
-  found = curve(records, turn, cost, draws, smoothing=lambda values: values)
+  found = curve(records, turn, cost, draws)
   assert found.cost[0] <= at <= found.cost[-1], (at, found.cost)
-  return np.asarray(
-    [np.interp(at, found.cost, values) for values in found.accuracy]
-  )
+  return _at(found, np.asarray([at]))[:, 0]
 
 
 def first_reached(
@@ -170,14 +194,27 @@ def ratios(baseline: Curve, method: Curve, gain: float = GAIN) -> np.ndarray:
   return np.asarray(out)
 
 
-def ratio(
+def compare(
   baseline: Sequence[Record],
   method: Sequence[Record],
   turn: int,
   draws: Draws,
   cost: str = "seconds",
   gain: float = GAIN,
-) -> Estimate:
-  """`ratios` with its interval."""
-  one, other = (curve(r, turn, cost, draws) for r in (baseline, method))
-  return intervals.estimate(ratios(one, other, gain))
+) -> np.ndarray:
+  """`ratios` of two rows, smoothed over the longest gap of either.
+
+  Args:
+    baseline: runs of one row.
+    method: runs of the other.
+    turn: of Acc@turn.
+    draws: weights.
+    cost: of COSTS.
+    gain: of `ratios`.
+  """
+  half_width = longest_gap([*baseline, *method], cost)
+  one, other = (
+    smooth(curve(records, turn, cost, draws), half_width)
+    for records in (baseline, method)
+  )
+  return ratios(one, other, gain)

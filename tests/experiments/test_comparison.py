@@ -40,7 +40,7 @@ def test_a_table_has_the_papers_numbers_and_what_was_not_run(folder):
   assert murphy.startswith("| Murphy MaRS, same budget | not run | 67.6 |")
   start = next(line for line in body if "before training" in line)
   assert start.startswith("| before training | 0.0 [0.0, 0.0] | - |")
-  assert "seeds 0, 1; 3 iterations" in text and paper.NOTE in text
+  assert "seeds 0, 1; 2 iterations" in text and paper.NOTE in text
   assert "Hardware: 2 x X. Commit: abc." in text
 
 
@@ -58,11 +58,11 @@ def test_csv_holds_every_cell(folder):
 
 def test_the_stages_add_up_to_an_iteration(folder):
   found = comparison.estimates("cost", *load(folder))["leap"]
-  # 30 s of training in three iterations; sample 4, harness 2, update 6 s of
-  # all of them. What was compiled is in none of these.
+  # 20 s of training in two iterations; sample 4, harness 2, update 6 s of both
+  # of them. What was compiled is in none of these.
   assert found["step_seconds"].value == pytest.approx(10)
-  assert found["sample_seconds"].value == pytest.approx(4 / 3)
-  assert found["other_seconds"].value == pytest.approx(10 - 12 / 3)
+  assert found["sample_seconds"].value == pytest.approx(4 / 2)
+  assert found["other_seconds"].value == pytest.approx(10 - 12 / 2)
 
 
 @pytest.mark.parametrize("table", columns.COLUMNS)

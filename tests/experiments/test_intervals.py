@@ -67,7 +67,7 @@ def test_a_difference_is_paired(folder):
 
 
 def test_a_difference_is_of_the_seeds_that_both_have(folder):
-  put(folder, BY_NAME["leap"], 2, curve(10, 0, 0, 0, 0))
+  put(folder, BY_NAME["leap"], 2, curve(10, 0, 0, 0))
   runs, draws = load(folder)
   found = comparison.estimates("main", runs, draws)
   assert found["leap"]["acc_at_1"].value == 50

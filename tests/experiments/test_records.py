@@ -13,7 +13,7 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("key", ["commit", "hardware"])
 def test_origins_are_not_mixed_silently(folder, capsys, key):
-  put(folder, BY_NAME["kevin"], 0, curve(10, 0, 2, 4, 4), **{key: "other"})
+  put(folder, BY_NAME["kevin"], 0, curve(10, 0, 2, 4), **{key: "other"})
   arguments = ["--table=main", f"--runs={folder}"]
   assert tables.main(arguments) == 2
   line = capsys.readouterr().err
@@ -24,16 +24,16 @@ def test_origins_are_not_mixed_silently(folder, capsys, key):
 
 def test_runs_that_are_not_alike_are_refused(folder):
   kevin = BY_NAME["kevin"]
-  put(folder, kevin, 0, curve(10, 0, 2, 4, 4), **{"learner.clip_low": 0.3})
+  put(folder, kevin, 0, curve(10, 0, 2, 4), **{"learner.clip_low": 0.3})
   with pytest.raises(records.TableError, match="learner.clip_low=0.2"):
     load(folder)
-  put(folder, kevin, 0, curve(10, 0, 2, 4))
+  put(folder, kevin, 0, curve(10, 0, 2, 4, 4, 4))
   with pytest.raises(records.TableError, match="unequal budgets"):
     load(folder)
-  put(folder, kevin, 0, curve(10, 0, 2, 4, 4), **{"method.gate": "easy"})
+  put(folder, kevin, 0, curve(10, 0, 2, 4), **{"method.gate": "easy"})
   with pytest.raises(records.TableError, match="gate=easy, its folder of own"):
     load(folder)
-  path = put(folder, kevin, 0, curve(10, 0, 2, 4, 4))
+  path = put(folder, kevin, 0, curve(10, 0, 2, 4))
   (path / "heldout.jsonl.gz").unlink()
   with pytest.raises(records.TableError, match="heldout.jsonl.gz"):
     load(folder)

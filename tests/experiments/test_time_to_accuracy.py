@@ -31,15 +31,24 @@ def test_when_a_value_is_first_reached(accuracy, target, expected):
   assert got == pytest.approx(expected)
 
 
-def test_smoothing_looks_back_alone():
-  got = time_to_accuracy.smooth(np.asarray([[0.0, 3.0, 6.0, 0.0]]))
-  np.testing.assert_allclose(got, [[0.0, 1.5, 3.0, 3.0]])
+def test_smoothing_by_hand():
+  # 0 to 10 s: from 0 to 1; then 1. Half width 4.
+  kink = time_to_accuracy.Curve(
+    np.asarray([0.0, 10.0, 20.0]), np.asarray([[0.0, 1.0, 1.0]])
+  )
+  got = time_to_accuracy.smooth(kink, 4.0)
+  at = lambda cost: np.interp(cost, got.cost, got.accuracy[0])
+  # A straight line stays, also near the ends, where the window is shorter.
+  for cost in (0, 1, 5.5, 14.5, 19, 20):
+    assert at(cost) == pytest.approx(min(cost / 10, 1), abs=1e-3)
+  # At the kink: half of the window is 1, the other half .8 on average.
+  assert at(10) == pytest.approx(0.9, abs=1e-3)
 
 
 def test_twice_as_fast_is_two(folder):
   runs, draws = load(folder)
-  of = lambda base, row, **more: time_to_accuracy.ratio(
-    runs[base], runs[row], 1, draws, **more
+  of = lambda base, row, **more: intervals.estimate(
+    time_to_accuracy.compare(runs[base], runs[row], 1, draws, **more)
   )
   assert of("grpo_multi_turn", "leap") == pytest.approx((2, 2, 2))
   assert of("leap", "grpo_multi_turn").value == pytest.approx(0.5)
@@ -79,9 +88,7 @@ def test_seeds_are_averaged_at_equal_cost(tmp_path):
   runs = records.load(tmp_path, [BY_NAME["leap"]], allow_mixed=False)
   draws = intervals.draw(runs, 50)
   runs = runs["leap"]
-  raw = time_to_accuracy.curve(
-    runs, 1, "seconds", draws, smoothing=lambda values: values
-  )
+  raw = time_to_accuracy.curve(runs, 1, "seconds", draws)
   np.testing.assert_allclose(raw.cost, [0, 10, 20, 30])
   np.testing.assert_allclose(raw.accuracy[0], [0, 0.25, 0.5, 0.75])
   at = time_to_accuracy.accuracy_at(runs, 1, "seconds", 25.0, draws)
@@ -91,53 +98,62 @@ def test_seeds_are_averaged_at_equal_cost(tmp_path):
   np.testing.assert_allclose(raw.accuracy[alone], [0, 0.25, 0.5, 0.75])
 
 
-_PLATEAU = np.asarray(
-  [0.37, 0.5, 0.62, 0.72, 0.79, 0.83, 0.85, 0.86, 0.86, 0.86, 0.86]
-)
+_DIFFICULTY = np.random.default_rng(0).normal(0, 0.12, 48)
 
 
-def simulated(rng, before, seconds):
-  """Three runs of one law: 48 problems, 8 samples, seeds of sd .02, evaluated
-  at every `seconds`; `before` is the policy that all start from."""
-  records_of_row = []
+def simulated(rng, before, pace, gap):
+  """Three runs of one law, 300 s long: 48 problems, 8 samples, seeds of sd .02.
+
+  Args:
+    rng: of everything.
+    before: [3, 48] samples solved by the policy that all start from.
+    pace: times as fast as the law.
+    gap: seconds between evaluations.
+  """
+  seconds = np.arange(0, 301, gap)
+  rise = 1 - np.exp(-seconds * pace / 60)
+  runs = []
   for seed in range(3):
-    level = rng.normal(0, 0.02) * np.minimum(np.arange(11) / 3, 1)
-    chance = np.clip((_PLATEAU + level)[:, None] + _DIFFICULTY, 0.02, 0.98)
-    solved = rng.binomial(8, chance)
+    level = rng.normal(0, 0.02) * np.minimum(seconds / 60, 1)
+    chance = (0.37 + 0.49 * rise + level)[:, None] + _DIFFICULTY
+    solved = rng.binomial(8, np.clip(chance, 0.02, 0.98))
     solved[0] = before[seed]
     evaluations = [
       {
-        "seconds": seconds * i,
+        "seconds": float(second),
         "problems": {
           str(p): [int(n), 0, 0, 8 - int(n), 8] for p, n in enumerate(line)
         },
       }
-      for i, line in enumerate(solved)
+      for second, line in zip(seconds, solved, strict=True)
     ]
-    records_of_row.append(
+    runs.append(
       records.Record(pathlib.Path(), seed, {}, [], evaluations, [], [])
     )
-  return records_of_row
+  return runs
 
 
-_DIFFICULTY = np.random.default_rng(0).normal(0, 0.12, 48)
-
-
-@pytest.mark.parametrize("truth", [1.0, 1.5])
-def test_two_methods_of_one_law_have_the_ratio_of_their_pace(truth):
+@pytest.mark.parametrize(
+  "pace,gaps",
+  [
+    (1.0, (30, 30)),
+    # Nor does it matter that the one is evaluated more often.
+    (1.0, (50, 25)),
+    (1.5, (20, 15)),
+  ],
+)
+def test_two_methods_of_one_law_have_the_ratio_of_their_pace(pace, gaps):
   found = []
   for repeat in range(100):
     rng = np.random.default_rng((1, repeat))
     before = rng.binomial(8, np.clip(0.37 + _DIFFICULTY, 0, 1), (3, 48))
     runs = {
-      "slow": simulated(rng, before, truth),
-      "fast": simulated(rng, before, 1.0),
+      "baseline": simulated(rng, before, 1.0, gaps[0]),
+      "method": simulated(rng, before, pace, gaps[1]),
     }
     draws = intervals.draw(runs, 1)
-    curves = [
-      time_to_accuracy.curve(runs[name], 1, "seconds", draws) for name in runs
-    ]
-    found.append(time_to_accuracy.ratios(*curves)[0])
-  assert 0.95 * truth <= np.median(found) <= 1.05 * truth
+    ratios = time_to_accuracy.compare(*runs.values(), 1, draws)
+    found.append(ratios[0])
+  assert 0.95 * pace <= np.median(found) <= 1.05 * pace
   # Nobody is told "never" by noise.
   assert np.mean(np.asarray(found) == 0) <= 0.02
