@@ -250,6 +250,7 @@ class CudaExecutor:
             for case, places in zip(run_cases, layout.offsets, strict=True)
           ),
           wall_s=self._run_wall_s,
+          gpu_s=self._settings.run_cpu_s,
         ),
         descriptor,
       )

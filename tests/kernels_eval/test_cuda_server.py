@@ -16,7 +16,7 @@ import time
 import pytest
 
 from kernels_eval.cpu.host import HostError
-from kernels_eval.cuda import connection, jobs, server
+from kernels_eval.cuda import connection, jobs, launcher_process, server
 from kernels_eval.outcome import Stop
 from kernels_eval.schema import Status
 from tests.kernels_eval import machine
@@ -80,9 +80,9 @@ def start(tmp_path, monkeypatch):
     lab.close()
 
 
-def ask(link, what, wall_s=20.0):
+def ask(link, what, wall_s=20.0, gpu_s=0.0):
   launch = jobs.Launch(0, what, (1, 1, 1), (1, 1, 1), 0, ())
-  job = jobs.Run(0, (0,), 0, ((launch,),), wall_s)
+  job = jobs.Run(0, (0,), 0, ((launch,),), wall_s, gpu_s)
   return send(link, job)
 
 
@@ -150,11 +150,15 @@ def test_a_launcher_that_dies_is_nobodys_verdict(start):
   link.close()
 
 
-@pytest.mark.parametrize("what", ["die", "broken"])
-def test_a_device_that_fails_again_and_again_is_quarantined(start, what):
+@pytest.mark.parametrize(
+  ("what", "times"),
+  [("die", server.MAX_FAILURES), ("broken", server.MAX_FAILED_JOBS)],
+)
+def test_a_device_that_fails_again_and_again_is_quarantined(start, what, times):
   lab = start()
   link = lab.connect()
-  for _ in range(server.MAX_FAILURES):
+  for _ in range(times):
+    assert not lab.server.is_quarantined
     with pytest.raises(HostError):
       ask(link, what)
   with pytest.raises(HostError, match="GPU 0 is not usable"):
@@ -163,6 +167,37 @@ def test_a_device_that_fails_again_and_again_is_quarantined(start, what):
   with pytest.raises(HostError, match="GPU 0 is not usable"):
     lab.connect()
   link.close()
+
+
+def test_the_clock_blames_no_job_for_its_neighbour(start):
+  lab = start()
+  links = [lab.connect() for _ in range(2)]
+  reports = {}
+
+  def work(link, what):
+    started = time.monotonic()
+    report = ask(link, what, wall_s=0.4, gpu_s=0.4)
+    reports[what] = (report.outcome, time.monotonic() - started)
+
+  tasks = [
+    threading.Thread(target=work, args=(link, what))
+    for link, what in zip(links, ("hang", "half a second"), strict=True)
+  ]
+  for task in tasks:
+    task.start()
+  for task in tasks:
+    task.join(10)
+  # Half a second beside another is a quarter of a second of the GPU.
+  assert reports["half a second"][0] == jobs.Outcome.DONE
+  # 0.25 s of the GPU in the first half second, and 0.15 s alone.
+  outcome, spent_s = reports["hang"]
+  assert outcome == jobs.Outcome.TIMED_OUT
+  assert 0.6 < spent_s < 1.5
+  # Alone it has what its deadline says.
+  outcome = ask(links[0], "half a second", wall_s=0.3, gpu_s=0.3).outcome
+  assert outcome == jobs.Outcome.TIMED_OUT
+  for link in links:
+    link.close()
 
 
 def test_a_device_without_memory_says_so_at_the_start(start):
@@ -237,11 +272,13 @@ def test_a_judge_alone_with_the_gpu_holds_up_the_others(start):
 def test_nothing_runs_alone_beside_a_kernel_that_is_being_killed(
   start, monkeypatch
 ):
-  is_gone = server._is_gone
+  is_gone = launcher_process.is_gone
   stuck = threading.Event()
   stuck.set()
   monkeypatch.setattr(
-    server, "_is_gone", lambda pid: not stuck.is_set() and is_gone(pid)
+    launcher_process,
+    "is_gone",
+    lambda pid: not stuck.is_set() and is_gone(pid),
   )
   lab = start()
   mine, other = lab.connect(), lab.connect()
