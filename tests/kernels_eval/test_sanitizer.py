@@ -14,8 +14,9 @@ from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.outcome import Stop
 from kernels_eval.schema import Mismatch, Status
 from kernels_eval.settings import Settings
-from tests.kernels_eval.test_cuda_server import ROOT, Lab
+from tests.kernels_eval.gpu_lab import Lab
 
+_ROOT = pathlib.Path(__file__).parents[2]
 # A device function, inlined or called; the frame above it is the kernel's.
 _OUT_OF_BOUNDS = """\
 ========= COMPUTE-SANITIZER
@@ -146,7 +147,7 @@ def diagnosis(tmp_path, monkeypatch, lab):
   pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
   from kernels_eval.cuda import executor as executor_lib
 
-  monkeypatch.setenv("PYTHONPATH", str(ROOT))
+  monkeypatch.setenv("PYTHONPATH", str(_ROOT))
   tool = tmp_path / "compute-sanitizer"
   tool.write_text(_FAKE.format(python=sys.executable, dies="False"))
   tool.chmod(0o755)
