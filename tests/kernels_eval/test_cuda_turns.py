@@ -168,7 +168,7 @@ def test_the_clock_blames_no_job_for_its_neighbour(start):
 def test_a_late_answer_is_nobody_else_s(start, monkeypatch):
   lab = start()
   holder, waiting = lab.connect(), lab.connect()
-  monkeypatch.setattr(connection, "_QUEUE_S", 0.1)
+  monkeypatch.setattr(connection, "_ALONE_QUEUE_S", 0.1)
   with holder.alone(), pytest.raises(HostError, match="does not answer"):
     with waiting.alone():
       pass
