@@ -97,7 +97,8 @@ class Timer:
       dims: of the timed case; None means the problem's own.
 
     Raises:
-      Stop: wrong, too fast to be true, or stopped at this size.
+      Stop: wrong, too fast to be true, or stopped at this size; or its scratch
+        takes too much there, before anything is run.
       HostError: a fault of the machine.
     """
     dims = dims or timing_sizes.dims_for(problem)

@@ -12,8 +12,11 @@ import time
 
 import pytest
 
+from kernels_eval import client
 from kernels_eval.cpu.host import HostError
 from kernels_eval.cuda import connection, jobs, launcher_process, server
+from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.settings import Settings
 from tests.kernels_eval import machine
 from tests.kernels_eval.gpu_lab import ask, send
 
@@ -175,6 +178,17 @@ def test_a_late_answer_is_nobody_else_s(start, monkeypatch):
   with pytest.raises(HostError, match="has ended"):
     ask(waiting, "well")
   holder.close()
+
+
+def test_a_pool_of_more_judges_waits_longer_for_each():
+  def allowed_s(num_workers):
+    pool = client.Pool.__new__(client.Pool)
+    pool._settings, pool._server = Settings(), object()
+    pool._workers = [None] * num_workers
+    return pool.seconds_allowed
+
+  timing_s = CudaSettings().timing_wall_s
+  assert allowed_s(32) - allowed_s(2) >= 30 * timing_s
 
 
 def test_a_machine_short_of_processes_is_asked_again(start):

@@ -1,7 +1,10 @@
 """compute-sanitizer's texts to findings. They are of our own making, after the
 formats that its manual shows; the tool itself needs a GPU."""
 
+import contextlib
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -276,7 +279,8 @@ def test_a_gpu_that_others_keep_costs_the_next_candidate_nothing(
   holder.close()
 
 
-def test_nobody_waits_for_a_gpu_to_compile(diagnosis, gpu):
+def test_nobody_waits_for_a_gpu_to_compile(diagnosis, gpu, monkeypatch):
+  monkeypatch.setattr(connection, "_ALONE_QUEUE_S", 20.0)
   text = PROBLEM.canonical.replace("x[i]", "y[i]")
   holder = gpu.connect()
   started = time.monotonic()
@@ -322,7 +326,11 @@ def test_nothing_under_the_tool_outlives_its_judge(tmp_path):
   processes = [int(pid) for pid in pids.read_text().split()]
   judge.kill()
   judge.wait()
-  assert machine.wait_for(lambda: not any(map(_is_alive, processes)), 10)
+  ended = machine.wait_for(lambda: not any(map(_is_alive, processes)), 10)
+  for pid in processes:
+    with contextlib.suppress(ProcessLookupError):
+      os.kill(pid, signal.SIGKILL)
+  assert ended
 
 
 def _is_alive(pid):
