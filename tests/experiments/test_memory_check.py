@@ -165,12 +165,17 @@ def test_devices_that_do_not_divide_are_one_line():
     memory_check.plan_of(config, model, 1)
 
 
-def test_shared_prompts_are_named_where_they_would_fit():
+def test_shared_prompts_are_named_where_they_would_fit(monkeypatch):
   config = bench_update_0_5b.get_config()
   config.policy.remat = "block"
-  config.sampler.dtype, config.sampler.attention = "bfloat16", "cudnn"
   config.rollout.num_problems, config.rollout.group_size = 64, 16
   model = sizes.model_config(config.policy.size)
+  plan = memory_check.plan_of(config, model, 1)
+  with_cudnn = dataclasses.replace(
+    plan.sampler, dtype="bfloat16", implementation="cudnn"
+  )
+  plan = dataclasses.replace(plan, sampler=with_cudnn)
+  monkeypatch.setattr(memory_check, "plan_of", lambda *_: plan)
   with pytest.raises(UsageError, match="shared_prompts=True would fit"):
     memory_check.check(config, model, present=24 * GIB)
 
