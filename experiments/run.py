@@ -220,7 +220,10 @@ def _connect(values) -> None:
     )
   from leap_jax import hosts
 
-  hosts.connect(values.coordinator, values.num_processes, values.process_id)
+  try:
+    hosts.connect(values.coordinator, values.num_processes, values.process_id)
+  except hosts.Unlike as error:
+    raise UsageError(str(error)) from None
 
 
 def _finished(config, run_folder) -> bool:

@@ -21,6 +21,10 @@ from kernels_eval.client import HarnessError
 from kernels_eval.schema import Evaluation, Request
 
 
+class Unlike(Exception):
+  """Processes do not go together; one line says how."""
+
+
 def connect(coordinator: str, num_processes: int, process_id: int) -> None:
   """Joins the others. Before anything else that JAX does.
 
@@ -28,12 +32,42 @@ def connect(coordinator: str, num_processes: int, process_id: int) -> None:
     coordinator: host:port of the first process.
     num_processes: of the program.
     process_id: of this one, from 0.
+
+  Raises:
+    Unlike: they have other devices or other libraries.
   """
   jax.distributed.initialize(
     coordinator_address=coordinator,
     num_processes=num_processes,
     process_id=process_id,
   )
+  device = jax.local_devices()[0]
+  runtime = " ".join(device.client.platform_version.split())
+  check_alike(
+    f"{jax.local_device_count()} x {device.device_kind}, jax "
+    f"{jax.__version__}, {runtime}"
+  )
+
+
+def check_alike(about: str) -> None:
+  """Refuses processes that would choose different programs.
+
+  What suits a device (an implementation of attention, a way to compute the
+  update) is found out by each process for itself.
+
+  Args:
+    about: what the choices depend on. All processes call this.
+
+  Raises:
+    Unlike: not the same everywhere; in all processes.
+  """
+  first, *others = from_all(about)
+  for process, other in enumerate(others, 1):
+    if other != first:
+      raise Unlike(
+        f"process 0 has {first}; process {process} has {other}; a run needs "
+        "the same on all of its hosts"
+      )
 
 
 def is_first() -> bool:

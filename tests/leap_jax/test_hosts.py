@@ -64,6 +64,14 @@ except HarnessError as error:
 assert hosts.from_all(0.1 + me) == [0.1, 1.1]
 assert hosts.from_first({"clock": 0.1 + me}) == {"clock": 0.1}
 
+# Each chooses for itself; so both must have the same.
+hosts.check_alike("1 x H200")
+try:
+  hosts.check_alike(f"{1 + me} x H200")
+  raise AssertionError
+except hosts.Unlike as error:
+  assert "process 0 has 1 x H200; process 1 has 2 x H200" in str(error)
+
 mesh = sharding.make_mesh()
 rows = sharding.NamedSharding(mesh, sharding.PartitionSpec("data"))
 halves = jax.device_put(np.arange(4.0), rows)
