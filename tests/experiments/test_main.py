@@ -78,8 +78,9 @@ def test_a_failure_is_one_line_and_an_exit_code(
 
 @pytest.mark.parametrize("source", ["shipped", "folder", "random"])
 def test_a_policy_comes_from_where_the_config_says(tmp_path, source):
+  from experiments import start
   from experiments.configs import quickstart
-  from leap_jax import tokenizer
+  from leap_jax import sharding, tokenizer
 
   config = quickstart.get_config()
   config.policy.source = source
@@ -88,8 +89,12 @@ def test_a_policy_comes_from_where_the_config_says(tmp_path, source):
   if source == "random":
     vocabulary = policy_io.SHIPPED / "tokenizer.json"
     tokenizer.load(vocabulary).save(tmp_path / "tokenizer.json")
-  model, params, _, _ = run._policy(config, tmp_path, [], None)
-  assert params["embedding"]["embedding"].shape[0] == model.vocab_size
+  said = []
+  opened = start.open_policy(config, tmp_path, [], None, said.append)
+  params = opened.read(sharding.make_mesh())
+  rows = params["embedding"]["embedding"].shape[0]
+  assert rows == opened.model.vocab_size == opened.tokenizer.vocab_size
+  assert said[0].startswith("memory of each device")
 
 
 @pytest.mark.covers("P22")

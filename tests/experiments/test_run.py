@@ -181,6 +181,14 @@ def test_conversations_are_on_disk(straight):
       assert turn["feedback"]
 
 
+def test_checkpoints_say_how_updates_were_computed(straight):
+  workdir, _, _ = straight
+  records = list(workdir.glob("checkpoints/*/record/metadata"))
+  assert records
+  for path in records:
+    assert json.loads(path.read_text())["remat"] == {"update": "none"}
+
+
 def test_a_finished_run_says_so(straight):
   workdir, out, _ = straight
   code, again, _ = run(workdir)
