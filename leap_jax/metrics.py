@@ -110,7 +110,8 @@ METRICS = {
   "seconds/total": ("s", "of the step"),
   "idle/accelerator": (
     "fraction",
-    "of the step in which it neither sampled nor updated",
+    "of the step, in neither of the stages sampling and update; what the host "
+    "does within them counts as busy, so that more may be idle",
   ),
   "idle/harness": ("fraction", "of the step in which it had no candidate"),
 }  # fmt: skip

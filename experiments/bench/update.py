@@ -17,7 +17,7 @@ import numpy as np
 import tqdm
 
 from experiments import compute, programs
-from experiments.bench import bare_run, flops, record
+from experiments.bench import bare_run, flops, peaks, record
 from experiments.bench.sampler import model_of
 from leap_jax import batching, compilations, fitting, sharding, update
 from leap_jax.models import attention, transformer
@@ -148,6 +148,7 @@ def timed(
   Returns:
     A record for `record.write`. `mfu` counts the head for every token, by the
     usual convention; `mfu_needed` only for those whose logits the loss needs.
+    Both are of `peaks.flops`, and None where there is none.
   """
   config, rows = prepared.config, prepared.rows
   seconds = []
@@ -163,14 +164,17 @@ def timed(
   num_tokens = int(lengths.sum())
   own_tokens = int(sum(row.own.sum() for row in rows))
   middle = statistics.median(seconds[1:])
-  peak = flops.PEAK_FLOPS * prepared.mesh.size
+  device = prepared.mesh.devices.flat[0]
+  peak = peaks.flops(device, config.policy.dtype)
 
   def utilisation(head_tokens):
     done = flops.update_flops(
       prepared.model, prepared.num_block_params, lengths, head_tokens
     )
     # Adapters: no gradient of what is frozen, so the formula does not hold.
-    return None if config.policy.lora_rank else done / middle / peak
+    if config.policy.lora_rank:
+      return None
+    return peaks.share(done / prepared.mesh.size, middle, peak)
 
   return {
     "kind": "update",
@@ -194,7 +198,7 @@ def timed(
     "tokens_per_second": num_tokens / middle,
     "mfu": utilisation(num_tokens),
     "mfu_needed": utilisation(own_tokens),
-    "peak_flops": flops.PEAK_FLOPS,
+    "peak_flops": peak,
     "loss": float(values["loss"]),
     "grad_norm": float(values["grad_norm"]),
     "peak_memory_gib": record.peak_memory_gib(),
