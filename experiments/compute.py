@@ -98,13 +98,16 @@ def compile_update(
   """
   policy, learner = run.config.policy, run.config.learner
   names = tuple(REMAT) if policy.remat == "auto" else (policy.remat,)
+  advice = "lower config.learner.micro_tokens"
+  if "block" not in names:
+    advice = f"set config.policy.remat=auto (it is {policy.remat}), or {advice}"
 
   def make(remat):
     execution = sharding.execution(
       run.model,
       run.mesh,
       remat=remat,
-      attention=attention.choose(policy.dtype),
+      attention=attention.choose(policy.dtype, run.model),
       layers=policy.layers,
     )
     compute = update.Compute(
@@ -125,6 +128,7 @@ def compile_update(
     limit_bytes=fitting.limit_bytes(
       jax.local_devices()[0], (state, buckets, run.frozen)
     ),
+    advice=advice,
     say=run.say,
   )
 

@@ -34,6 +34,15 @@ class Fitted:
     return self.step(state, buckets)
 
 
+def out_of_memory(error: BaseException) -> str | None:
+  """What XLA wanted when a device had no more memory; None for any other
+  error. The compiler runs out too: it tries algorithms on the device."""
+  is_xla = isinstance(error, jax.errors.JaxRuntimeError)
+  if not is_xla or "RESOURCE_EXHAUSTED" not in str(error):
+    return None
+  return str(error).splitlines()[0].removeprefix("RESOURCE_EXHAUSTED: ")[:200]
+
+
 def program_bytes(compiled) -> int:
   """Bytes of a program on each device: arguments, results, temporaries."""
   memory = compiled.memory_analysis()
@@ -78,6 +87,7 @@ def compile_update(
   *,
   frozen: Any = None,
   limit_bytes: int | None = None,
+  advice: str,
   say: Callable[[str], None] = lambda text: None,
 ) -> Fitted:
   """Compiles for these shapes and shardings; the state is donated.
@@ -90,7 +100,9 @@ def compile_update(
     state: of training; only shapes and shardings matter.
     buckets: likewise.
     frozen: arrays that every call gets as they are.
-    limit_bytes: for the program on each device; None takes the first candidate.
+    limit_bytes: for the program on each device; None takes the first candidate
+      that compiles.
+    advice: what to do if none fits.
     say: told what was chosen.
 
   Raises:
@@ -107,11 +119,17 @@ def compile_update(
   shardings = jax.tree.map(lambda x: x.sharding, abstract[0])
   tried = []
   for name in candidates:
-    compiled = (
-      jax.jit(make(name), donate_argnums=0, out_shardings=(shardings, None))
-      .lower(*abstract)
-      .compile()
-    )
+    try:
+      compiled = (
+        jax.jit(make(name), donate_argnums=0, out_shardings=(shardings, None))
+        .lower(*abstract)
+        .compile()
+      )
+    except jax.errors.JaxRuntimeError as error:
+      if out_of_memory(error) is None:
+        raise
+      tried.append(f"{name} more than there is")
+      continue
     used = program_bytes(compiled)
     tried.append(f"{name} {used / 2**30:.2f} GiB")
     if limit_bytes is None or used <= limit_bytes:
@@ -122,7 +140,10 @@ def compile_update(
         )
       step = lambda state, buckets, run=compiled: run(state, buckets, frozen)
       return Fitted(step, name, used)
+  present = (
+    "" if limit_bytes is None else f"{limit_bytes / 2**30:.2f} GiB of a "
+  )
   raise DoesNotFit(
-    f"the update needs more memory than the {limit_bytes / 2**30:.2f} GiB of a "
-    f"device: {', '.join(tried)}; lower config.learner.micro_tokens"
+    f"the update needs more memory than the {present}device: "
+    f"{', '.join(tried)}; {advice}"
   )

@@ -18,8 +18,8 @@ NOTE = (
   "MFU: 6 x parameters x tokens and attention, without padding and what is "
   "computed again, of the 790 TFLOP/s that a large bfloat16 matrix product "
   "reaches on an H200 (times 0.8: of its data sheet's 990). Roofline: the time "
-  "to read the weights once and each row's live keys and values at the 4.3 TB/s "
-  "of a large copy there. Other devices are not measured and have neither"
+  "to read the weights once and each row's live keys and values at 4.3 TB/s, "
+  "as a large copy there. Other devices are not measured and have neither"
 )
 """How the README's table explains its shares."""
 

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 import tqdm
 
-from experiments import compute, programs
+from experiments import compute, programs, state
 from experiments.bench import bare_run, flops, peaks, record
 from experiments.bench.sampler import model_of
 from leap_jax import batching, compilations, fitting, sharding, update
@@ -113,17 +113,8 @@ def prepare(config, say: Callable[[str], None]) -> tuple[Prepared, TrainState]:
   )
   rows, buckets, computed = _packed(config, mesh, model.num_ids)
   started = time.perf_counter()
-  step = compute.compile_update(
-    bare_run.make(config, model, mesh, training, say),
-    train_state,
-    tx,
-    update.make_policy_loss(
-      temperature=config.rollout.temperature,
-      clip_low=config.learner.clip_low,
-      clip_high=config.learner.clip_high,
-      kl_coef=config.learner.kl_coef,
-    ),
-    buckets,
+  step = programs.compile_update(
+    bare_run.make(config, model, mesh, training, say), train_state, buckets
   )
   prepared = Prepared(
     config=config,
@@ -158,8 +149,7 @@ def timed(
       train_state, values = prepared.step(train_state, prepared.buckets)
       values = jax.device_get(values)
       seconds.append(time.perf_counter() - started)
-  if not bool(values["finite"]):
-    raise FloatingPointError("the update's loss or gradient is not finite")
+  state.check_finite(values, "the update of random rows")
   lengths = np.asarray([len(row.tokens) for row in rows])
   num_tokens = int(lengths.sum())
   own_tokens = int(sum(row.own.sum() for row in rows))
@@ -186,7 +176,7 @@ def timed(
     "devices": prepared.mesh.size,
     "model_devices": config.run.model_devices,
     "dtype": config.policy.dtype,
-    "attention": attention.choose(config.policy.dtype),
+    "attention": attention.choose(config.policy.dtype, prepared.model),
     "remat": prepared.step.choice,
     "layers": config.policy.layers,
     "lora_rank": config.policy.lora_rank,

@@ -134,6 +134,15 @@ def test_decoding_is_measured_and_written(tmp_path, capsys):
         "bench",
         "sampler",
         f"--config={CONFIG}",
+        "--config.sampler.attention=cudnn",
+      ],
+      "config.sampler.attention=cudnn: it needs an NVIDIA GPU",
+    ),
+    (
+      [
+        "bench",
+        "sampler",
+        f"--config={CONFIG}",
         "--config.run.model_devices=2",
       ],
       "config.run.model_devices=2: decoding is measured on one device",
