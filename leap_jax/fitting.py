@@ -35,12 +35,19 @@ class Fitted:
 
 
 def out_of_memory(error: BaseException) -> str | None:
-  """What XLA wanted when a device had no more memory; None for any other
-  error. The compiler runs out too: it tries algorithms on the device."""
+  """One line if a device had no more memory; None for any other error.
+
+  The compiler runs out of it too: it tries algorithms on the device.
+  """
   is_xla = isinstance(error, jax.errors.JaxRuntimeError)
   if not is_xla or "RESOURCE_EXHAUSTED" not in str(error):
     return None
-  return str(error).splitlines()[0].removeprefix("RESOURCE_EXHAUSTED: ")[:200]
+  what = str(error).splitlines()[0].removeprefix("RESOURCE_EXHAUSTED: ")
+  return (
+    f"a device has no more memory ({what[:200]}); lower config.learner."
+    "micro_tokens (update), config.sampler.max_slots or "
+    "config.rollout.num_problems (sampling)"
+  )
 
 
 def program_bytes(compiled) -> int:

@@ -2,10 +2,14 @@
 
 import dataclasses
 import json
+import types
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import pytest
 
+from experiments import state
 from experiments.bench import __main__ as bench
 from experiments.bench import flops, update
 from leap_jax.models import sizes
@@ -53,6 +57,9 @@ def test_the_command_leaves_a_record(tmp_path):
     "--config.rollout.num_problems=2",
     "--config.learner.micro_tokens=256",
     "--config.learner.head_tokens=64",
+    # The run's own loss, of which this correction leaves nothing.
+    "--config.method.correction=mirror_pop",
+    "--config.method.mirror_pop_delta=1e-9",
     "--repeats=1",
     f"--out={tmp_path}",
   ]
@@ -60,11 +67,34 @@ def test_the_command_leaves_a_record(tmp_path):
   (path,) = tmp_path.glob("*.json")
   found = json.loads(path.read_text())
   assert path.name == "update_135m_b16.json"
+  assert found["loss"] == 0.0
   assert found["kind"] == "update" and found["compilations"] == 0
   # Nobody has measured what this processor could do.
   assert found["mfu"] is None and found["peak_flops"] is None
   assert found["devices"] == jax.device_count()
   assert found["tokens_per_second"] > 0 and 0 < found["padding_fraction"] < 0.5
+
+
+def test_an_update_that_is_not_finite_is_one_line():
+  values = {"finite": False, "loss": np.nan, "grad_norm": np.inf}
+  prepared = types.SimpleNamespace(
+    config=None,
+    rows=[],
+    buckets=(),
+    step=lambda train_state, buckets: (train_state, values),
+  )
+  with pytest.raises(
+    state.NonFinite, match="loss nan, gradient norm inf"
+  ) as at:
+    update.timed(prepared, None, repeats=1)
+  assert bench._line_of(at.value) == str(at.value)
+
+
+def test_a_device_without_memory_is_one_line_and_a_mistake_of_ours_is_not():
+  with pytest.raises(jax.errors.JaxRuntimeError) as at:
+    jnp.zeros(2**46).block_until_ready()
+  assert "no more memory (Out of memory" in bench._line_of(at.value)
+  assert bench._line_of(RuntimeError("RESOURCE_EXHAUSTED")) is None
 
 
 def test_a_step_without_a_tokenizer_is_refused(capsys):

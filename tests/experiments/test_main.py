@@ -4,6 +4,7 @@ import errno
 import json
 import pathlib
 
+import jax
 import pytest
 
 from experiments import run, settings, state, workdir
@@ -45,6 +46,12 @@ class FakePool:
       OSError(errno.ENOSPC, "No space left on device", "m.jsonl"),
       1,
       "No space left on device (m.jsonl)",
+      True,
+    ),
+    (
+      jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory.\nat ..."),
+      1,
+      "a device has no more memory (Out of memory.); lower config.learner.",
       True,
     ),
     (KeyboardInterrupt(), 1, "interrupted", True),
@@ -90,6 +97,15 @@ def test_a_policy_comes_from_where_the_config_says(tmp_path, source):
     tokenizer.load(vocabulary).save(tmp_path / "tokenizer.json")
   model, params, _, _ = run._policy(config, tmp_path, [], None)
   assert params["embedding"]["embedding"].shape[0] == model.vocab_size
+
+
+def test_a_machine_without_cudnn_says_so_before_anything_is_loaded(tmp_path):
+  from experiments.configs import quickstart
+
+  config = quickstart.get_config()
+  config.sampler.attention, config.sampler.dtype = "cudnn", "bfloat16"
+  with pytest.raises(settings.UsageError, match="attention=cudnn: it needs"):
+    run._policy(config, tmp_path, [], None)
 
 
 @pytest.mark.covers("P22")
