@@ -75,7 +75,7 @@ METRICS = {
     "|trainer - sampler| log-probability, first update of the iteration; "
     "tokens with weight",
   ),
-  "update/log_ratio_p95": ("nats", "95th percentile of the same"),
+  "update/log_ratio_p95": ("nats", "95th percentile of the same, at most 10"),
   "update/log_ratio_max": (
     "nats",
     "maximum of the same over all own tokens of the rows, with weight or not "
