@@ -84,6 +84,14 @@ def check_base(base: dict | None, saved: dict | None) -> None:
   )
 
 
+def _advice(remat):
+  """What to do where no way to compute the update fits."""
+  fewer = "lower config.learner.micro_tokens"
+  if remat in ("auto", "block"):
+    return fewer
+  return f"set config.policy.remat=auto (it is {remat}), or {fewer}"
+
+
 def compile_update(
   run: Run,
   state: TrainState,
@@ -98,9 +106,6 @@ def compile_update(
   """
   policy, learner = run.config.policy, run.config.learner
   names = tuple(REMAT) if policy.remat == "auto" else (policy.remat,)
-  advice = "lower config.learner.micro_tokens"
-  if "block" not in names:
-    advice = f"set config.policy.remat=auto (it is {policy.remat}), or {advice}"
 
   def make(remat):
     execution = sharding.execution(
@@ -128,8 +133,8 @@ def compile_update(
     limit_bytes=fitting.limit_bytes(
       jax.local_devices()[0], (state, buckets, run.frozen)
     ),
-    advice=advice,
     say=run.say,
+    advice=_advice(policy.remat),
   )
 
 

@@ -56,3 +56,9 @@ def open_source(config) -> OpenPolicy:
   policy = policy_io.open_policy(source, _overrides(config))
   _check(config, policy)
   return policy
+
+
+def start(config):
+  """(sizes, parameters, tokenizer) of config.policy.source."""
+  policy = open_source(config)
+  return policy.config, policy.read(), policy.tokenizer

@@ -65,18 +65,17 @@ def _policy(config, run_folder, train_names, pool):
   conversations of its warm start."""
   import jax
 
-  from experiments import cold_start, memory_check, policies, programs
+  from experiments import cold_start, memory_check, policies
   from leap_jax import tokenizer
   from leap_jax.models import sizes, transformer
 
   opened = None
   if config.policy.source != "random":
     opened = policies.open_source(config)
-    about = opened.config
+    _say(memory_check.check(config, opened.config))
   else:
     about = sizes.model_config(config.policy.size, config.policy.vocab_size)
-  programs.sampler_settings(config, about, ())  # refuses what cannot be
-  _say(memory_check.check(config, about))
+    _say(memory_check.check(config, about))
   dataset = None
   if config.warm_start.num_steps:
     dataset = cold_start.load(run_folder) or cold_start.make_for_run(
@@ -363,15 +362,15 @@ def _run(config, settings, run_folder, checkpoint_folder, fail) -> int:
   ) as error:
     fail(error)
     return EXIT_USAGE
-  except client.HarnessError as error:
-    fail(f"infrastructure_error: {error}")
-    return EXIT_USAGE
-  except jax.errors.JaxRuntimeError as error:
+  except fitting.XlaError as error:
     line = fitting.out_of_memory(error)
     if line is None:
       raise
     fail(f"{line}; {workdir.last_checkpoint(run_folder)}")
     return EXIT_FAILED
+  except client.HarnessError as error:
+    fail(f"infrastructure_error: {error}")
+    return EXIT_USAGE
   except state.NonFinite as error:
     fail(f"{error}; {workdir.last_checkpoint(run_folder)}")
     return EXIT_NON_FINITE

@@ -17,6 +17,9 @@ from leap_jax.types import Bucket, TrainState
 HEADROOM_FRACTION = 0.06
 
 
+XlaError = jax.errors.JaxRuntimeError  # out of memory, among others
+
+
 class DoesNotFit(Exception):
   """No way to compute the update fits; one line says what was tried."""
 
@@ -39,8 +42,7 @@ def out_of_memory(error: BaseException) -> str | None:
 
   The compiler runs out of it too: it tries algorithms on the device.
   """
-  is_xla = isinstance(error, jax.errors.JaxRuntimeError)
-  if not is_xla or "RESOURCE_EXHAUSTED" not in str(error):
+  if not isinstance(error, XlaError) or "RESOURCE_EXHAUSTED" not in str(error):
     return None
   what = str(error).splitlines()[0].removeprefix("RESOURCE_EXHAUSTED: ")
   return (
@@ -132,7 +134,7 @@ def compile_update(
         .lower(*abstract)
         .compile()
       )
-    except jax.errors.JaxRuntimeError as error:
+    except XlaError as error:
       if out_of_memory(error) is None:
         raise
       tried.append(f"{name} more than there is")

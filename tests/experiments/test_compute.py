@@ -67,3 +67,9 @@ def test_adapters_go_on_from_their_own_base_only(model, params):
   for before in (other, None):
     with pytest.raises(UsageError, match="another --workdir"):
       compute.check_base(mine, before)
+
+
+def test_a_pinned_way_that_does_not_fit_is_named():
+  # Another way may fit: `auto` would have found it.
+  assert "remat=auto (it is none), or lower" in compute._advice("none")
+  assert compute._advice("auto") == "lower config.learner.micro_tokens"

@@ -99,15 +99,6 @@ def test_a_policy_comes_from_where_the_config_says(tmp_path, source):
   assert params["embedding"]["embedding"].shape[0] == model.vocab_size
 
 
-def test_a_machine_without_cudnn_says_so_before_anything_is_loaded(tmp_path):
-  from experiments.configs import quickstart
-
-  config = quickstart.get_config()
-  config.sampler.attention, config.sampler.dtype = "cudnn", "bfloat16"
-  with pytest.raises(settings.UsageError, match="attention=cudnn: it needs"):
-    run._policy(config, tmp_path, [], None)
-
-
 @pytest.mark.covers("P22")
 def test_a_machine_without_a_compiler_says_so_once(
   monkeypatch, tmp_path, capsys

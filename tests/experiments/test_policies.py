@@ -39,10 +39,9 @@ def config(folder):
 
 def test_a_run_starts_from_a_hugging_face_folder(config):
   config.policy.system_prompt = "Write kernels."
-  opened = policies.open_source(config)
-  assert opened.config.max_context_tokens == 256
-  tokenizer = opened.tokenizer
-  assert opened.read()["embedding"]["embedding"].shape == (302, 16)
+  model, params, tokenizer = policies.start(config)
+  assert model.max_context_tokens == 256
+  assert params["embedding"]["embedding"].shape == (302, 16)
   text = tokenizer.inner.decode(
     list(tokenizer.chat.opening_ids), skip_special_tokens=False
   )
