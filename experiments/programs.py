@@ -87,6 +87,17 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
   )
 
 
+def fault_of_dtypes(config) -> str | None:
+  """What it costs that sampler and trainer compute in different types."""
+  policy, sampling_ = config.policy.dtype, config.sampler.dtype
+  if policy == sampling_:
+    return None
+  return (
+    f"config.policy.dtype={policy} and config.sampler.dtype={sampling_}: they "
+    "round differently (update/log_ratio_mean), and weights are held in both"
+  )
+
+
 def make_method(method) -> methods.Method:
   """From the section `method` of a config."""
   return methods.make_method(
@@ -97,26 +108,6 @@ def make_method(method) -> methods.Method:
     f_lo=method.f_lo,
     f_hi=method.f_hi,
     gamma=method.gamma,
-  )
-
-
-def make_policy_loss(config) -> update.Objective:
-  """The loss of an iteration, with the correction if there is one."""
-  objective = update.make_policy_loss(
-    temperature=config.rollout.temperature,
-    clip_low=config.learner.clip_low,
-    clip_high=config.learner.clip_high,
-    kl_coef=config.learner.kl_coef,
-  )
-  if config.method.correction == "none":
-    return objective
-  correction = corrections.CORRECTIONS[config.method.correction](
-    config.method.mirror_pop_delta
-  )
-  return objective._replace(
-    loss_fn=corrections.corrected(
-      objective.loss_fn, correction, lambda stats, micro: stats.logprobs
-    )
   )
 
 
@@ -142,10 +133,33 @@ def compile_update(
   )
 
 
+def make_policy_loss(config) -> update.Objective:
+  """The loss of an iteration, with the correction if there is one."""
+  objective = update.make_policy_loss(
+    temperature=config.rollout.temperature,
+    clip_low=config.learner.clip_low,
+    clip_high=config.learner.clip_high,
+    kl_coef=config.learner.kl_coef,
+  )
+  if config.method.correction == "none":
+    return objective
+  correction = corrections.CORRECTIONS[config.method.correction](
+    config.method.mirror_pop_delta
+  )
+  return objective._replace(
+    loss_fn=corrections.corrected(
+      objective.loss_fn, correction, lambda stats, micro: stats.logprobs
+    )
+  )
+
+
 def compile_programs(run: Run, state: TrainState) -> Programs:
   """Compiles everything, the largest first; shows what it is doing."""
   config = run.config
   method = make_method(config.method)
+  fault = fault_of_dtypes(config)
+  if fault is not None:
+    run.say(f"warning: {fault}")
   specs = batching.bucket_specs(
     config.learner.bucket_tokens,
     config.learner.micro_tokens,

@@ -323,6 +323,20 @@ def validate(config: config_dict.ConfigDict) -> None:
       "without it no kernel has a speed",
     ),
     (
+      config.method.reward != "rank_speed" or config.harness.executor != "cpu",
+      "config.method.reward=rank_speed needs a GPU (config.harness.executor="
+      "cuda or auto): the CPU times nothing",
+    ),
+    (
+      config.policy.source != "random"
+      or config.policy.system_prompt
+      is config.policy.chat_template
+      is config.policy.thinking
+      is None,
+      "config.policy.source=random has a chat format of its own; unset "
+      "config.policy.system_prompt, chat_template and thinking",
+    ),
+    (
       config.problems.source == "kernels" or config.warm_start.num_steps == 0,
       "config.warm_start is for config.problems.source=kernels: there are no "
       "conversations about Python functions",
