@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 
 from kernels_eval import audit, client, mutations, problems, verdict_cache
-from kernels_eval.corpus import EXECUTORS, Specimen
+from kernels_eval.corpus import Specimen
+from kernels_eval.executors import DEVICES
 from kernels_eval.schema import Evaluation, Request, Status
 
 CHECKED_ON_CPU = {
@@ -110,7 +111,7 @@ def corpus_cases(specimens: Sequence[Specimen]) -> list[Case]:
   return [
     Case("corpus", Request(s.name, s.problem, s.text), s)
     for s in specimens
-    if not any(audit.not_applicable(s, family) for family in EXECUTORS)
+    if not any(audit.not_applicable(s, family) for family in DEVICES)
   ]
 
 
@@ -165,7 +166,7 @@ def run(
     client.HarnessError: there is no usable GPU here, or no compiler.
   """
   answers, toolchains = {}, []
-  for executor in reversed(EXECUTORS):  # a missing GPU is told at once
+  for executor in reversed(DEVICES):  # a missing GPU is told at once
     with client.Pool(
       num_workers=num_workers,
       settings=audit.SETTINGS,

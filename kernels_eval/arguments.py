@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Sequence
 
 from kernels_eval import candidate
-from kernels_eval.executors import EXECUTORS
+from kernels_eval.executors import AUTO, EXECUTORS
 
 BAD_REQUEST = 2  # exit status
 COMMANDS = (
@@ -47,7 +47,7 @@ def _add_executor(parser):
   parser.add_argument(
     "--executor",
     choices=EXECUTORS,
-    default="auto",
+    default=AUTO,
     help="where kernels run; auto: the GPU where one is usable",
   )
 

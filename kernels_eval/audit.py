@@ -145,7 +145,7 @@ def run(
   Args:
     specimens: the corpus.
     num_workers: judges; None means one for each processor.
-    executor: where they run: one of `client.EXECUTORS`. A GPU times them too.
+    executor: one of `executors.EXECUTORS`. A GPU times them, too.
     on_result: called after each file (progress bars).
 
   Raises:

@@ -21,9 +21,9 @@ import pathlib
 import re
 
 from kernels_eval import catalogue, problems
+from kernels_eval.executors import DEVICES
 from kernels_eval.schema import Status
 
-EXECUTORS = ("cpu", "cuda")
 _SUFFIXES = (".cu", ".py", ".txt")  # source (Python: Numba), whole answers
 _LINE = re.compile(
   r"(?://|#) (row|problem|on|machine|expect|why)(?: (\w+))?: (.+)"
@@ -106,8 +106,8 @@ def _place(name, value):
   """Executors that the file is for, and why not for the others."""
   where, _, reason = (part.strip() for part in value.partition(";"))
   if where == "both" and not reason:
-    return EXECUTORS, ""
-  if where in EXECUTORS and reason:
+    return DEVICES, ""
+  if where in DEVICES and reason:
     return (where,), reason
   raise CorpusError(
     f"{name}: got `on: {value}`; expected `both`, `cpu; REASON` or "
@@ -149,10 +149,10 @@ def parse(name: str, text: str) -> Specimen:
   """
   fields = _fields(name, text)
   for key, executor in fields:
-    if executor is not None and (key != "expect" or executor not in EXECUTORS):
+    if executor is not None and (key != "expect" or executor not in DEVICES):
       raise CorpusError(
         f"{name}: got `// {key} {executor}:`; only `expect` has an executor, "
-        f"{' or '.join(EXECUTORS)}"
+        f"{' or '.join(DEVICES)}"
       )
   for key in ("row", "problem", "on"):
     if (key, None) not in fields:

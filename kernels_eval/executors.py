@@ -1,6 +1,8 @@
-"""Names of what candidates run on, as settings give them."""
+"""Names of what candidates run on."""
 
-AUTO = "auto"  # the GPU where one is usable, else the CPU
 CPU = "cpu"
 CUDA = "cuda"
-EXECUTORS = (AUTO, CPU, CUDA)
+DEVICES = (CPU, CUDA)
+AUTO = "auto"  # the GPU where one is usable, else the CPU
+EXECUTORS = (AUTO, *DEVICES)
+"""As settings give them."""

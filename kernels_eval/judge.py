@@ -151,14 +151,19 @@ class Judge:
     )
 
   def _steps(self, parsed, prepared, folder, clock, facts):
-    """Adds to `facts` as it goes; raises Stop."""
+    """Adds to `facts` as it goes; raises Stop for what the executor says."""
     problem = prepared.problem
     with clock.measure(Phase.COMPILE):
       artefact = self._executor.compile(parsed, problem, folder)
     cases = [(c, a) for c, a, _, _ in prepared.cases]
     with clock.measure(Phase.RUN):
       if self._screen is not None:
-        self._screen.check(parsed, problem, cases)
+        found = self._screen.check(parsed, problem, cases)
+        if (
+          found is not None
+        ):  # the GPU has not seen it: there is nothing to explain
+          facts |= _facts(found)
+          return
       result = self._executor.run(artefact, parsed, problem, cases)
     facts |= {
       "shared_bytes": result.shared_bytes,

@@ -106,7 +106,7 @@ class RayPool(batches.Judges):
         that Ray counts there.
       seed: of all test inputs. Known to the judges, never to a candidate.
       settings: limits of an evaluation.
-      executor: where candidates run: one of `client.EXECUTORS`.
+      executor: where candidates run: one of `executors.EXECUTORS`.
       cuda_settings: what is done on a GPU beside judging.
       cache: of verdicts, as for `client.Pool`.
       silence_s: a machine that does not answer for so long is lost.

@@ -17,12 +17,11 @@ import contextlib
 import ctypes
 import dataclasses
 import os
-import platform
 import shutil
 import subprocess
 from collections.abc import Sequence
 
-from kernels_eval import landlock
+from kernels_eval import landlock, seccomp
 
 _SYSTEM = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin")
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/dev/null")
@@ -42,6 +41,7 @@ class Protections:
 
   kind: str
   landlock: bool
+  call_filter: bool
 
   def describe(self) -> str:
     """One line for the user."""
@@ -55,14 +55,18 @@ class Protections:
         "the system-call filter only"
       ],
     }[self.kind]
-    if self.kind != "bubblewrap":
-      parts.append(
-        "Landlock"
-        if self.landlock
-        else "NO Landlock: files can be read and written as by this user"
-      )
-    if platform.machine() in ("x86_64", "aarch64"):
-      parts.append("system-call filter (kernel runs)")
+    if self.landlock:
+      parts.append("Landlock")
+    elif self.kind == "bubblewrap":
+      parts.append("NO Landlock: Numba modules can read this package")
+    else:
+      parts.append("NO Landlock: files can be read and written as by this user")
+    parts.append(
+      "system-call filter"
+      if self.call_filter
+      else "NO system-call filter: kernels can make any call; Numba modules "
+      "and Python functions are not judged"
+    )
     parts.append("limits on time, memory, processes, file and log size")
     return "; ".join(parts)
 
@@ -147,16 +151,15 @@ def _works(command, preexec=None):
 def probe(allow_bubblewrap: bool = True) -> Protections:
   """Finds out, by trying, what this machine grants."""
   true = shutil.which("true") or "/bin/true"
+  granted = landlock.abi_version() > 0, seccomp.is_available()
   if (
     allow_bubblewrap
     and shutil.which("bwrap")
     and _works([*_bubblewrap((), None), true])
   ):
-    return Protections("bubblewrap", False)
-  has_landlock = landlock.abi_version() > 0
-  if _works([true], _unshare):
-    return Protections("namespaces", has_landlock)
-  return Protections("none", has_landlock)
+    return Protections("bubblewrap", *granted)
+  kind = "namespaces" if _works([true], _unshare) else "none"
+  return Protections(kind, *granted)
 
 
 def popen(

@@ -42,17 +42,22 @@ def counted() -> Iterator[Compilations]:
 def compile_all(
   lowered: Mapping[Any, jax.stages.Lowered],
   on_compile: Callable[[Any], None] = lambda key: None,
+  options: Callable[[Any], Mapping[str, Any]] = lambda key: {},
 ) -> dict[Any, jax.stages.Compiled]:
   """Compiles programs side by side: XLA holds no lock of Python's.
 
   Args:
     lowered: in the order in which they are begun.
     on_compile: told the key of each program that is done.
+    options: XLA's, of the program with a key.
   """
   compiled = {}
   workers = len(os.sched_getaffinity(0))
   with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-    jobs = {pool.submit(low.compile): key for key, low in lowered.items()}
+    jobs = {
+      pool.submit(low.compile, compiler_options=dict(options(key))): key
+      for key, low in lowered.items()
+    }
     for job in concurrent.futures.as_completed(jobs):
       compiled[jobs[job]] = job.result()
       on_compile(jobs[job])

@@ -22,11 +22,23 @@ _LEAST_SHARE = 0.5  # of the processor time that a limit allows
 _FREE_BYTES = 2**20  # less than this in the temporary folder is "full"
 
 
-def _limit_reached(answer, what, wall_s, cpu_s):
+def limit_reached(
+  answer: host.Answer, what: str, wall_s: float, cpu_s: float
+) -> float | None:
   """Seconds of the limit that ended a job, None if none did.
 
-  Neither a compiler nor a kernel can wait for anything. One that has had little
+  What runs under limits cannot wait for anything: a compiler has no cause to,
+  kernels and Python functions no system call that does. One that has had little
   processor time when its wall time is over has been kept from running.
+
+  Args:
+    answer: how the job ended.
+    what: its name in a message.
+    wall_s: limit on its time.
+    cpu_s: limit on its processor time.
+
+  Raises:
+    HostError: it has been kept from running.
   """
   if answer.outcome == host.Outcome.CPU_LIMIT:
     return cpu_s
@@ -55,7 +67,7 @@ def check_machine(
     Stop: a limit was reached.
     HostError: a fault of the machine.
   """
-  limit_s = _limit_reached(
+  limit_s = limit_reached(
     answer, what, settings.compile_wall_s, settings.compile_cpu_s
   )
   if limit_s is not None:
@@ -116,7 +128,7 @@ def run_failure(
       status, f"{place}{report.text}", finding=finding, case=case, log=log
     )
   ended = answer.outcome
-  limit_s = _limit_reached(
+  limit_s = limit_reached(
     answer, "kernel", settings.run_wall_s, settings.run_cpu_s
   )
   if limit_s is not None:

@@ -33,8 +33,6 @@ class Diagnosis:
   ) -> Stop:
     """The same outcome with a finding that names a line, where there is one;
     the outcome itself otherwise. The status is always the GPU's."""
-    if stop.finding is not None and stop.finding.line is not None:
-      return stop  # `screen.py` has found it: no GPU has seen this kernel
     refined = self._by_cpu(stop, candidate, problem)
     if refined is stop and self._sanitizer is not None:
       finding = self._sanitizer.explain(stop, candidate, problem)

@@ -15,14 +15,17 @@ from kernels_eval.cpu import executor as executor_lib
 from kernels_eval.cpu.host import HostError
 from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
-from kernels_eval.schema import Status
 
-# A candidate that the CPU executor cannot compile (CUB, inline assembly) or
-# finds wrong is judged by the GPU alone.
-_FINAL = (
-  Status.RUNTIME_ERROR,
-  Status.INTEGRITY_VIOLATION,
-  Status.TIMEOUT,
+# Kinds of finding that hold on any device. Not among them is what belongs to
+# the CPU executor alone: its limits on time, accesses and a thread's stack, its
+# own names, signals of its process. Nor does it decide about what it cannot
+# compile (CUB, inline assembly) or finds wrong.
+_CERTAIN = frozenset(
+  (
+    *("out_of_bounds", "misaligned", "bad_address", "uninitialized_read"),
+    *("input_modified", "data_race", "divergent_barrier", "divergent_warp"),
+    *("division_by_zero", "trap", "assertion_failed", "unreachable"),
+  )
 )
 
 
@@ -38,18 +41,16 @@ class Screen:
     candidate: Candidate,
     problem: spec.Problem,
     cases: Sequence[tuple[spec.Case, dict[str, np.ndarray]]],
-  ) -> None:
-    """Returns where the GPU shall judge.
-
-    Raises:
-      Stop: the CPU executor's checks have found an error in a run.
-    """
+  ) -> Stop | None:
+    """The outcome, where the checks of a run have found an error that is none
+    of the executor's own; None where the GPU shall judge."""
     try:
       with self._executor.folder() as folder:
         artefact = self._executor.compile(candidate, problem, folder)
         self._executor.run(artefact, candidate, problem, list(cases))
     except Stop as stop:
-      if stop.status in _FINAL and stop.case is not None:
-        raise
+      if stop.finding is not None and stop.finding.kind in _CERTAIN:
+        return stop
     except (HostError, OSError):
       self._executor.restart()
+    return None

@@ -13,7 +13,7 @@ class CudaSettings:
   device: int = 0  # index of the GPU
   with_timing: bool = False  # right candidates are timed
   with_jax: bool = False  # the jitted JAX reference, too, once for a problem
-  with_cpu_first: bool = False  # what fails on the CPU never reaches the GPU
+  with_cpu_first: bool = False  # certain failures never reach the GPU
   with_sanitizer: bool = False  # failures are explained by compute-sanitizer
   # Beside run_cpu_s: loading, copies, another launcher's turn, and the second
   # or two that a GPU takes to say that a kernel has failed.

@@ -3,9 +3,9 @@ confined itself; believed in nothing afterwards.
 
 Copied into the job's folder beside `landlock.py` and `seccomp.py`, which is all
 that it imports of ours: the judge's code, with the right answers in it, is not
-to be seen from here.
+to be seen from here. Once it is confined, no file at all is.
 
-    python -I -S -B child.py PYTHON_FOLDER
+    python -I -S -B child.py
 """
 
 import json
@@ -15,6 +15,8 @@ import traceback
 
 SOURCE_NAME = "answer.py"
 FUNCTION = "solve"
+# What the modules that a candidate may import load later, at a call.
+LOADED_LATER = ("copy", "inspect", "unicodedata", "weakref")
 
 
 def _line(error):
@@ -56,22 +58,33 @@ def _work(job):
   return {"kind": "values", "values": values}
 
 
-def main():
-  """Reads job.json, confines itself, writes result.json."""
-  here = os.path.dirname(os.path.abspath(__file__))
-  sys.path.insert(0, here)
+def _confine():
+  """After this nothing can be opened, read or waited for."""
   import landlock
   import seccomp
 
+  if not seccomp.is_available():
+    sys.exit("this machine grants no system-call filter (seccomp)")
+  # Printing would wait for the host to read.
+  os.dup2(0, 1)
+  os.dup2(0, 2)
+  landlock.restrict((), ())  # a second lock on one door: it may be missing
+  seccomp.confine(seccomp.COMPUTING)
+
+
+def main():
+  """Reads job.json, confines itself, writes result.json."""
+  sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
   with open("job.json", encoding="utf-8") as file:
     job = json.load(file)
   result = os.open("result.json", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
   # What a candidate may import is loaded before the door closes.
-  for name in job["modules"]:
+  for name in (*job["modules"], *LOADED_LATER):
     __import__(name)
-  os.unlink("job.json")
-  landlock.restrict((sys.argv[1], "/usr", "/lib", "/lib64"), ("/dev/null",))
-  seccomp.confine()
+  _confine()
+  # The sign that the candidate has begun. It cannot be taken back: seeking and
+  # truncating are among what is refused.
+  os.write(result, b"\n")
   record = _work(job)
   # Values of other types are the judge's to refuse, not json's to turn into
   # something else.

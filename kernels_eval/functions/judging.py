@@ -17,11 +17,10 @@ from typing import Any
 
 import msgspec
 
-from kernels_eval import landlock, sandbox
+from kernels_eval import landlock, sandbox, seccomp
+from kernels_eval.cpu import failures, toolchain
 from kernels_eval.cpu import host as host_lib
-from kernels_eval.cpu import toolchain
 from kernels_eval.functions import answer, child, pipelines
-from kernels_eval.numba import seccomp
 from kernels_eval.outcome import Stop
 from kernels_eval.schema import (
   HARNESS_VERSION,
@@ -39,6 +38,7 @@ _MEMORY_BYTES = 2**29
 _RESULT_BYTES = 2**20
 _MOST_LINES = 10**6  # of a candidate, beyond what any text can have
 _SHOWN = 80  # characters of a list in a message
+_READABLE = (sys.base_prefix,)  # until the candidate begins
 _FILES = tuple(
   pathlib.Path(module.__file__) for module in (child, landlock, seccomp)
 )
@@ -130,7 +130,7 @@ class FunctionJudge:
   def _start(self):
     self._tools = toolchain.prepare()
     self._host = host_lib.Host(
-      self._tools, sandbox.probe(), self._root, readable=[sys.base_prefix]
+      self._tools, sandbox.probe(), self._root, readable=_READABLE
     )
 
   def _run(self, source, inputs) -> _Record:
@@ -155,7 +155,6 @@ class FunctionJudge:
           str(pathlib.Path(sys.executable).resolve()),
           *("-I", "-S", "-B"),
           child.__file__.rpartition("/")[2],
-          sys.base_prefix,
         ],
         str(folder),
         host_lib.Limits(
@@ -167,29 +166,37 @@ class FunctionJudge:
         ),
       )
       if not done.ok:
-        # The child removes it before the candidate's first line.
-        has_begun = not (folder / "job.json").exists()
-        raise _bad_end(done, settings, has_begun)
+        raise _bad_end(done, settings, _has_begun(folder / "result.json"))
       return _read(folder / "result.json")
     finally:
       shutil.rmtree(folder, ignore_errors=True)
 
 
+def _has_begun(path):
+  """Whether the child has come to the candidate's first line."""
+  try:
+    return path.stat().st_size > 0
+  except FileNotFoundError:
+    return False
+
+
 def _bad_end(done, settings, has_begun):
   """A Stop for a child that did not exit with status 0."""
   outcome = host_lib.Outcome
-  if done.outcome == outcome.CPU_LIMIT:
-    return Stop(Status.TIMEOUT, f"no end within {settings.run_cpu_s:g} s")
-  if done.outcome == outcome.WALL_LIMIT:
-    return Stop(Status.TIMEOUT, f"no end within {settings.run_wall_s:g} s")
   if done.outcome == outcome.NOT_STARTED:
     raise host_lib.HostError(f"cannot fork for Python (errno {done.code})")
+  if not has_begun:
+    last = (done.log.strip().splitlines() or [done.outcome.name.lower()])[-1]
+    raise host_lib.HostError(f"cannot run Python: {last[:200]}")
+  limit_s = failures.limit_reached(
+    done, "function", settings.run_wall_s, settings.run_cpu_s
+  )
+  if limit_s is not None:
+    return Stop(Status.TIMEOUT, f"no end within {limit_s:g} s")
   if done.outcome == outcome.SIGNALLED and done.code == signal.SIGSYS:
     return Stop(
       Status.INTEGRITY_VIOLATION, "a system call that a function needs not make"
     )
-  if done.outcome == outcome.EXITED and not has_begun:
-    raise host_lib.HostError(f"cannot run Python: {done.log[:200]}")
   if done.outcome == outcome.SIGNALLED and done.code == signal.SIGKILL:
     raise host_lib.HostError("something killed Python; out of memory?")
   how = "signal" if done.outcome == outcome.SIGNALLED else "status"

@@ -12,7 +12,7 @@ import sys
 
 import msgspec
 
-from kernels_eval import frames, sandbox
+from kernels_eval import frames, sandbox, seccomp
 from kernels_eval.numba.messages import (
   Answer,
   Compiled,
@@ -159,9 +159,15 @@ class FrontEnd:
       output: "ir" or "ptx", what it is going to be asked for most.
 
     Raises:
-      UnavailableError: packages are missing or do not work together.
+      UnavailableError: packages are missing or do not work together, or the
+        machine cannot confine them.
       ServerError: it did not come up.
     """
+    if not seccomp.is_available():
+      raise UnavailableError(
+        "Numba candidates run under a system-call filter (seccomp), which this "
+        "machine does not grant"
+      )
     self.versions = check_versions()
     at_start, later = _readable()
     toolkit = _toolkit()

@@ -2,9 +2,9 @@
 
 Runs inside of the sandbox (`client.py` starts it there). The server itself is
 trusted code and never runs a candidate's module: a child does, under limits and
-a system-call filter (`seccomp.py`) that leave it nothing but reading libraries
-and writing its result into one memory file. The child is believed in nothing;
-its exit status and the result's bytes are handed on as they are.
+a system-call filter (`seccomp.COMPILING`) that leave it nothing but reading
+libraries and writing its result into one memory file. The child is believed in
+nothing; its exit status and the result's bytes are handed on as they are.
 
     python -c BOOT PACKAGE_FOLDER SOCKET OUTPUT READABLE... [--first]
 """
@@ -23,8 +23,8 @@ import traceback
 
 import msgspec
 
-from kernels_eval import frames, landlock
-from kernels_eval.numba import messages, seccomp
+from kernels_eval import frames, landlock, seccomp
+from kernels_eval.numba import messages
 from kernels_eval.numba.messages import Answer, CompileJob, LowerJob, Outcome
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
@@ -82,7 +82,7 @@ def _child(job, run, result, log, mapped_bytes):
       os.dup2(spare + i, i)
     os.closerange(4, 256)
     _limit(job, mapped_bytes)
-    seccomp.confine()
+    seccomp.confine(seccomp.COMPILING)
     gc.disable()  # the process is short, and its memory is limited
     payload = msgspec.msgpack.encode(run(job))
     view = memoryview(payload)

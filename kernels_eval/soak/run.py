@@ -207,7 +207,7 @@ def soak(
     num_workers: judges; None means one for each processor.
     on_result: called with every answer.
     folder: of further hostile candidates.
-    executor: where they run: one of `client.EXECUTORS`.
+    executor: where they run: one of `executors.EXECUTORS`.
 
   Raises:
     client.HarnessError: this machine cannot judge.

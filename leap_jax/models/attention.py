@@ -350,11 +350,14 @@ def behind_prompts(
     [R, 1, N * H].
   """
   r, _, n, h = query.shape
-  p = prompt_lengths.shape[0]
+  p, k = prompt_lengths.shape[0], own[0].shape[2]
   options = dict(scale=h**-0.5, is_causal=False, return_residual=True)
-  # Nothing is causal here: the rows of a group are queries of one sequence.
+  # Nothing is causal here: the rows of a group are queries of one sequence, and
+  # so are the heads that share keys. A tile of the kernel has 64 queries; with
+  # those of one head it is nearly empty, and each head reads the keys again.
+  packed = query.reshape(p, r // p, k, n // k, h).swapaxes(2, 3)
   first, first_log = _fused(
-    query.reshape(p, r // p, n, h),
+    packed.reshape(p, (r // p) * (n // k), k, h),
     *prompts,
     key_value_seq_lengths=prompt_lengths,
     **options,
@@ -362,12 +365,18 @@ def behind_prompts(
   second, second_log = _fused(
     query, *own, key_value_seq_lengths=own_lengths, **options
   )
-  # [R, N] each. The logarithms come in the dtype of the queries; XLA keeps
-  # their float32 where it may (xla_allow_excess_precision, its default).
+  # The logarithms come rounded to the dtype of the queries, unless XLA sees
+  # that they are widened at once and leaves both steps out.
   wide = lambda x: x.astype(jnp.float32)
-  share = jax.nn.sigmoid(
-    wide(first_log).reshape(r, n) - wide(second_log).reshape(r, n)
-  )[..., None]
-  first, second = wide(first).reshape(r, n, h), wide(second).reshape(r, n, h)
+  unpacked = lambda x, *rest: (
+    wide(x)
+    .reshape(p, r // p, n // k, k, *rest)
+    .swapaxes(2, 3)
+    .reshape(r, n, *rest)
+  )
+  share = jax.nn.sigmoid(unpacked(first_log) - wide(second_log).reshape(r, n))[
+    ..., None
+  ]
+  first, second = unpacked(first, h), wide(second).reshape(r, n, h)
   joined = share * first + (1 - share) * second
   return joined.astype(query.dtype).reshape(r, 1, n * h)

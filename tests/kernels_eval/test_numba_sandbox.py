@@ -1,5 +1,6 @@
 """Hostile Numba modules, past the check of the text and into the sandbox."""
 
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -44,7 +45,7 @@ def _running(code):
 @pytest.fixture(scope="module", params=("bubblewrap", "namespaces", "none"))
 def front_end(request):
   if request.param == "none":
-    protections = sandbox.Protections("none", landlock.abi_version() > 0)
+    protections = dataclasses.replace(sandbox.probe(), kind="none")
   else:
     protections = sandbox.probe(allow_bubblewrap=request.param == "bubblewrap")
     if protections.kind != request.param:

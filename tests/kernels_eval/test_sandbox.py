@@ -1,5 +1,6 @@
 """What the sandbox hides and limits, for each kind of it."""
 
+import dataclasses
 import os
 import pathlib
 import platform
@@ -11,13 +12,21 @@ import time
 
 import pytest
 
-from kernels_eval import candidate, landlock, outcome, problems, sandbox
+from kernels_eval import (
+  candidate,
+  landlock,
+  outcome,
+  problems,
+  sandbox,
+  seccomp,
+)
 from kernels_eval import judge as judge_lib
 from kernels_eval.cpu import (
   executor,
   host,
   toolchain,
 )
+from kernels_eval.numba import client as numba_client
 from kernels_eval.problems import spec
 from kernels_eval.schema import Request, Status
 from kernels_eval.settings import Settings
@@ -62,7 +71,7 @@ _LIMITS = host.Limits(20, 5, 2**31, 2**20, num_processes=32)
 
 def _protections(kind):
   if kind == "none":
-    return sandbox.Protections("none", landlock.abi_version() > 0)
+    return dataclasses.replace(sandbox.probe(), kind="none")
   found = sandbox.probe(allow_bubblewrap=kind == "bubblewrap")
   if found.kind != kind:
     pytest.skip(f"this machine grants no {kind}")
@@ -344,3 +353,18 @@ def test_a_candidate_cannot_feign_a_full_disk(check):
   answer = check("vector_add", text)
   assert answer.status == Status.COMPILE_ERROR
   assert "No space left on device" in answer.message
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_what_a_machine_lacks_is_said(kind):
+  full = sandbox.Protections(kind, landlock=True, call_filter=True).describe()
+  assert "NO Landlock" not in full and "NO system-call filter" not in full
+  bare = sandbox.Protections(kind, landlock=False, call_filter=False).describe()
+  assert "NO Landlock" in bare
+  assert "Python functions are not judged" in bare
+
+
+def test_without_a_filter_numba_is_not_judged(tmp_path, monkeypatch):
+  monkeypatch.setattr(seccomp, "is_available", lambda: False)
+  with pytest.raises(numba_client.UnavailableError, match="does not grant"):
+    numba_client.FrontEnd(sandbox.probe(), tmp_path)

@@ -1,4 +1,4 @@
-"""The system calls that a compiling child may make.
+"""The system calls that a process may make which runs a candidate's Python.
 
 Three classes: allowed; hostile (starting processes, reaching others, changing
 files), which end the process with SIGSYS, so that the judge knows; and all
@@ -8,13 +8,14 @@ kills itself would look as if the machine had run out of memory.
 """
 
 import ctypes
+import errno
 import os
 import platform
 import signal
 import struct
 
 # name: (x86_64, aarch64); None where the architecture has no such call.
-_ALLOWED = {
+_NUMBERS = {
   "read": (0, 63), "write": (1, 64), "close": (3, 57), "stat": (4, None),
   "fstat": (5, 80), "lstat": (6, None), "poll": (7, None), "lseek": (8, 62),
   "mmap": (9, 222), "mprotect": (10, 226), "munmap": (11, 215),
@@ -48,9 +49,28 @@ _HOSTILE = {
   "renameat2": (316, 276), "memfd_create": (319, 279), "execveat": (322, 281),
   "clone3": (435, 435), "pidfd_getfd": (438, 438),
 }  # fmt: skip
-_OPEN, _OPENAT = (2, None), (257, 56)  # allowed for reading
+_OPEN = {"open": ((2, None), 1), "openat": ((257, 56), 2)}  # place of flags
 _TGKILL = (234, 131)  # allowed as abort() uses it
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+COMPILING = frozenset((*_NUMBERS, *_OPEN))
+"""All that a compiler needs: it opens what Landlock leaves it, for reading."""
+COMPUTING = frozenset(
+  (
+    *("brk", "mmap", "mprotect", "mremap", "munmap", "madvise", "write"),
+    *("rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack"),
+    *(
+      "clock_gettime",
+      "gettimeofday",
+      "getpid",
+      "gettid",
+      "exit",
+      "exit_group",
+    ),
+  )
+)
+"""Nothing is opened or read, and none of these can wait: a process without
+processor time means that the machine is busy."""
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _ALLOW, _KILL, _EPERM = 0x7FFF0000, 0x80000000, 0x00050001
@@ -63,24 +83,25 @@ def _step(code, k, yes=0, no=0):
   return struct.pack("<HBBI", code, yes, no, k)
 
 
-def _program(column, architecture, pid):
+def _program(calls, column, architecture, pid):
   steps = [
     _step(_LOAD, _ARCHITECTURE_AT),
     _step(_EQUAL, architecture, 1, 0),
     _step(_RETURN, _KILL),
     _step(_LOAD, _NUMBER_AT),
   ]
-  for calls, action in ((_ALLOWED, _ALLOW), (_HOSTILE, _KILL)):
-    for numbers in calls.values():
+  allowed = {name: n for name, n in _NUMBERS.items() if name in calls}
+  for table, action in ((allowed, _ALLOW), (_HOSTILE, _KILL)):
+    for numbers in table.values():
       if numbers[column] is not None:
         steps += [_step(_EQUAL, numbers[column], 0, 1), _step(_RETURN, action)]
-  for numbers, flags_index in ((_OPEN, 1), (_OPENAT, 2)):
+  for name, (numbers, flags_index) in _OPEN.items():
     if numbers[column] is not None:
       steps += [
         _step(_EQUAL, numbers[column], 0, 4),
         _step(_LOAD, _ARGUMENTS_AT + 8 * flags_index),
         _step(_ANY_BIT, _WRITING, 1, 0),
-        _step(_RETURN, _ALLOW),
+        _step(_RETURN, _ALLOW if name in calls else _EPERM),
         _step(_RETURN, _KILL),
       ]
   steps += [
@@ -99,13 +120,31 @@ class _Filter(ctypes.Structure):
   _fields_ = [("length", ctypes.c_ushort), ("program", ctypes.c_char_p)]
 
 
-def confine() -> bool:
-  """Confines this process for good; False where the machine has no filter."""
-  column, architecture = _ARCHITECTURES.get(platform.machine(), (None, 0))
-  if column is None:
+def _libc():
+  return ctypes.CDLL(None, use_errno=True)
+
+
+def is_available() -> bool:
+  """Whether the kernel takes filters, on an architecture that we know."""
+  if platform.machine() not in _ARCHITECTURES:
     return False
-  program = _program(column, architecture, os.getpid())
-  libc = ctypes.CDLL(None, use_errno=True)
+  # A filter at address 0 is looked at only where there are filters.
+  failed = _libc().prctl(_PR_SET_SECCOMP, _FILTER, None, 0, 0)
+  return bool(failed) and ctypes.get_errno() == errno.EFAULT
+
+
+def confine(calls: frozenset[str]) -> None:
+  """Leaves this process COMPILING or COMPUTING, for good.
+
+  Raises:
+    OSError: the machine has no such filter, and nothing is confined.
+  """
+  if platform.machine() not in _ARCHITECTURES:
+    raise OSError(errno.ENOSYS, f"no filter for {platform.machine()}")
+  column, architecture = _ARCHITECTURES[platform.machine()]
+  program = _program(calls, column, architecture, os.getpid())
+  libc = _libc()
   libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
   record = _Filter(len(program) // 8, program)
-  return libc.prctl(_PR_SET_SECCOMP, _FILTER, ctypes.byref(record), 0, 0) == 0
+  if libc.prctl(_PR_SET_SECCOMP, _FILTER, ctypes.byref(record), 0, 0):
+    raise OSError(ctypes.get_errno(), "the kernel takes no system-call filter")
