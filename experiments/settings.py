@@ -145,9 +145,9 @@ def validate(config: config_dict.ConfigDict) -> None:
       "without it no kernel has a speed",
     ),
     (
-      config.method.reward != "rank_speed" or config.harness.executor != "cpu",
-      "config.method.reward=rank_speed needs a GPU (config.harness.executor="
-      "cuda or auto): the CPU times nothing",
+      not config.harness.timing or config.harness.executor != "cpu",
+      "config.harness.timing=true needs a GPU (config.harness.executor=cuda or "
+      "auto): the CPU times nothing",
     ),
     (
       config.policy.source != "random"

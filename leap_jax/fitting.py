@@ -42,9 +42,11 @@ def out_of_memory(error: BaseException) -> str | None:
 
   The compiler runs out of it too: it tries algorithms on the device.
   """
-  if not isinstance(error, XlaError) or "RESOURCE_EXHAUSTED" not in str(error):
+  text = str(error)
+  is_full = "RESOURCE_EXHAUSTED" in text or "CUDA_ERROR_OUT_OF_MEMORY" in text
+  if not isinstance(error, XlaError) or not is_full:
     return None
-  what = str(error).splitlines()[0].removeprefix("RESOURCE_EXHAUSTED: ")
+  what = text.splitlines()[0].removeprefix("RESOURCE_EXHAUSTED: ")
   return (
     f"a device has no more memory ({what[:200]}); lower config.learner."
     "micro_tokens (update), config.sampler.max_slots or "

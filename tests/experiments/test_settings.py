@@ -35,7 +35,7 @@ from tests.experiments.command_lines import CONFIGS, ROOT, parse
     ("--config.method.reward=rank_speed", ["needs config.harness.timing=true"]),
     (
       "--config.method.reward=rank_speed --config.harness.timing=true",
-      ["rank_speed needs a GPU", "harness.executor=cuda or auto"],
+      ["harness.timing=true needs a GPU", "harness.executor=cuda or auto"],
     ),
     (
       "--config.policy.source=random --config.warm_start.num_steps=1 "
