@@ -129,6 +129,14 @@ def check_base(base: dict | None, saved: dict | None) -> None:
   )
 
 
+def _advice(remat):
+  """What to do where no way to compute the update fits."""
+  fewer = "lower config.learner.micro_tokens"
+  if remat in ("auto", "block"):
+    return fewer
+  return f"set config.policy.remat=auto (it is {remat}), or {fewer}"
+
+
 def compile_update(
   run: Run,
   state: TrainState,
@@ -164,7 +172,7 @@ def compile_update(
       run.model,
       run.mesh,
       remat=remat,
-      attention=attention.choose(policy.dtype),
+      attention=attention.choose(policy.dtype, run.model),
       layers=policy.layers,
     )
     compute = update.Compute(
@@ -184,6 +192,7 @@ def compile_update(
     frozen=run.frozen,
     limit_bytes=_limit_bytes((state, buckets, run.frozen)),
     say=run.say,
+    advice=_advice(policy.remat),
   )
   if before is not None and fitted.choice != before:
     run.say(

@@ -113,7 +113,7 @@ TABLES: dict[str, tuple[Row, ...]] = {
       "rank, tiers of failure",
       reward="rank_fail_tiers",
     ),
-    # On a CPU nothing is timed, and this is LEAP to the last bit.
+    # On a CPU nothing is timed; a sweep there leaves this row out.
     _row(
       "reward_rank_speed", "rank, then speed", reward="rank_speed", timing=True
     ),

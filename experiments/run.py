@@ -307,6 +307,12 @@ def _run(config, settings, run_folder, shared_folder, fail) -> int:
   ) as error:
     fail(error)
     return EXIT_USAGE
+  except fitting.XlaError as error:
+    line = fitting.out_of_memory(error)
+    if line is None:
+      raise
+    fail(f"{line}; {workdir.last_checkpoint(run_folder)}")
+    return EXIT_FAILED
   except client.HarnessError as error:
     fail(f"infrastructure_error: {error}")
     return EXIT_MACHINE

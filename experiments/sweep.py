@@ -159,7 +159,7 @@ def _plan(argv, config, values) -> list[Planned]:
   return sweep_plan.plan(
     argv,
     config,
-    sweep_plan.chosen(values.table, values.rows),
+    sweep_plan.chosen(values.table, values.rows, config.harness.executor),
     values.seeds,
     pathlib.Path(values.runs or f"runs/sweep/{stem}"),
     pathlib.Path(values.results or kept),

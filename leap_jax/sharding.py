@@ -257,8 +257,12 @@ def _split_attention(config, mesh, attend: Callable) -> Callable:
   rows = PartitionSpec(DATA)
 
   def split(query, keys, values, lengths, **rest):
+    # What enters shard_map is traced. A number stays one: cuDNN knows windows
+    # that are known when it is compiled.
+    fixed = {name: x for name, x in rest.items() if isinstance(x, int)}
+    rest = {name: x for name, x in rest.items() if name not in fixed}
     run = jax.shard_map(
-      lambda q, k, v, n, r: attend(q, k, v, n, **r),
+      lambda q, k, v, n, r: attend(q, k, v, n, **fixed, **r),
       mesh=mesh,
       in_specs=(heads, heads, heads, rows, PartitionSpec()),
       out_specs=heads,

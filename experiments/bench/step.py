@@ -131,6 +131,7 @@ def measure(config, repeats: int) -> dict[str, Any]:
     "model": pathlib.Path(config.policy.source).name,  # no paths of machines
     "num_params": num_params,
     "batch": shape.num_rows,
+    "devices": mesh.size,
     "num_problems": shape.num_problems,
     "group_size": shape.group_size,
     "num_turns": shape.num_turns,

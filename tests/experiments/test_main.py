@@ -4,6 +4,7 @@ import errno
 import json
 import pathlib
 
+import jax
 import pytest
 
 from experiments import run, settings, state, workdir
@@ -45,6 +46,12 @@ class FakePool:
       OSError(errno.ENOSPC, "No space left on device", "m.jsonl"),
       1,
       "No space left on device (m.jsonl)",
+      True,
+    ),
+    (
+      jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory.\nat ..."),
+      1,
+      "a device has no more memory (Out of memory.); lower config.learner.",
       True,
     ),
     (KeyboardInterrupt(), 1, "interrupted", True),

@@ -77,6 +77,7 @@ def test_every_row_is_a_valid_run_of_its_own(row):
     [
       "run",
       f"--config={QUICKSTART}",
+      "--config.harness.executor=auto",  # a reward of times needs a GPU
       *(f"--config.{key}={value}" for key, value in row.settings.items()),
     ],
     lambda values: None,
@@ -87,6 +88,15 @@ def test_every_row_is_a_valid_run_of_its_own(row):
   change = lambda r: (dict(r.settings), dict(r.factors))
   assert all(change(other) != change(row) for other in others)
   assert all(other.name != row.name for other in others)
+
+
+def test_a_row_that_needs_times_is_left_out_where_nothing_is_timed():
+  names = lambda *of: {
+    row.name for row in sweep.sweep_plan.chosen("reward", *of)
+  }
+  timed = "reward_rank_speed"
+  assert names(None, "auto") - names(None, "cpu") == {timed}
+  assert names(timed, "cpu") == {timed}  # by name: the run refuses it
 
 
 def test_the_main_table_has_every_method():

@@ -287,7 +287,7 @@ def test_a_cut_answer_is_closed_before_the_feedback(play, shape, vocabulary):
   ids = script.seen[0]
   first = ids.index(9) + shape.max_new_tokens
   assert ids[first] == vocabulary.stop_tokens[0]
-  assert ids[first + 1] == vocabulary.id_of("<|user|>")
+  assert ids[first + 1] == vocabulary.inner.token_to_id("<|user|>")
 
 
 @pytest.mark.parametrize("spare", range(0, 60, 5))
