@@ -68,7 +68,8 @@ class Server:
     self._hello: jobs.Hello | None = None
     self._num_failures = self._num_failed_jobs = 0
     self._reason = ""  # of the last failure
-    self._shared_until = self._last_start = time.monotonic()
+    self._shared_until = time.monotonic()
+    self._short_since: float | None = None  # no launcher could be started
     self.is_quarantined = False
 
   def serve(self, until_closed: int) -> None:
@@ -214,12 +215,12 @@ class Server:
       try:
         launcher = launcher_process.LauncherProcess(self._spawn, START_S)
       except OSError as error:  # too many processes; this is tried again
-        if (
-          not self._launchers and time.monotonic() > self._last_start + START_S
-        ):
+        now = time.monotonic()
+        self._short_since = self._short_since or now
+        if not self._launchers and now > self._short_since + START_S:
           self._quarantine(f"no launcher can be started: {error}")
         return
-      self._last_start = time.monotonic()
+      self._short_since = None
       self._launchers.append(launcher)
       self._selector.register(
         launcher.socket,

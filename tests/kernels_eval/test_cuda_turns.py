@@ -209,6 +209,20 @@ def test_a_machine_short_of_processes_is_asked_again(start):
   link.close()
 
 
+def test_a_machine_short_of_processes_for_long_says_so(start, monkeypatch):
+  lab = start()
+  link = lab.connect()
+  monkeypatch.setattr(server, "START_S", 0.5)
+  lab.server._spawn = _raise_short
+  started = time.monotonic()
+  for _ in range(server.MIN_LAUNCHERS):
+    assert ask(link, "fail").outcome == jobs.Outcome.KERNEL_FAILED
+  with pytest.raises(HostError, match="no launcher can be started"):
+    ask(link, "well")
+  assert time.monotonic() - started > 0.5
+  link.close()
+
+
 def _raise_short(descriptor):
   raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
