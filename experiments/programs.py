@@ -153,6 +153,18 @@ def make_policy_loss(config) -> update.Objective:
   )
 
 
+def _say_idle(run):
+  """Tells of devices that a share of the rollout leaves without work."""
+  problems, devices = run.shape.num_problems, run.mesh.shape["data"]
+  idle = -problems % devices
+  if idle:
+    run.say(
+      f"config.rollout.num_problems={problems}: {idle} of the places for "
+      f"{problems + idle} problems on {devices} devices stay empty; a multiple "
+      f"of {devices} fills them"
+    )
+
+
 def compile_programs(run: Run, state: TrainState) -> Programs:
   """Compiles everything, the largest first; shows what it is doing."""
   config = run.config
@@ -165,6 +177,7 @@ def compile_programs(run: Run, state: TrainState) -> Programs:
     config.learner.micro_tokens,
     run.mesh.shape["data"],
   )
+  _say_idle(run)
   with tqdm.tqdm(desc="compile", unit="program") as bar:
 
     def on_compile(name):

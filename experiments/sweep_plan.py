@@ -104,9 +104,13 @@ def plan(
   planned = []
   for seed in range(num_seeds):
     for row in wanted:
-      changed = row.settings | {"seed": seed}
-      # One run's settings, checked as that run will check them.
       own = copy.deepcopy(config)
+      flat = settings_lib.flat(own)
+      flat = rows.changed(row, flat) | {"seed": seed}
+      changed = {
+        key: flat[key] for key in (*row.settings, *row.factors, "seed")
+      }
+      # One run's settings, checked as that run will check them.
       own.update_from_flattened_dict(changed)
       settings_lib.validate(own)
       planned.append(

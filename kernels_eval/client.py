@@ -35,7 +35,9 @@ from kernels_eval.schema import (
 from kernels_eval.settings import Settings
 
 _GRACE_S = 15.0
-QUEUE_S = 600.0
+# In the queue of a GPU: for judges that have it for themselves, and for a long
+# job of each of the others.
+QUEUE_S, QUEUE_S_PER_JUDGE = 600.0, 60.0
 _MAX_FAILED_STARTS = 3
 DEFAULT_SETTINGS = Settings()
 DEFAULT_CUDA_SETTINGS = CudaSettings()
@@ -296,7 +298,9 @@ class Pool(batches.Judges):
   @property
   def seconds_allowed(self) -> float:
     """For one judge's answer to one request. Jobs on a GPU stand in a queue."""
-    queue_s = 0.0 if self._server is None else QUEUE_S
+    if self._server is None:
+      return super().seconds_allowed
+    queue_s = QUEUE_S + QUEUE_S_PER_JUDGE * len(self._workers)
     return super().seconds_allowed + queue_s
 
   def _replace(self, i, waiting, reason):

@@ -16,7 +16,7 @@ from tests.experiments.command_lines import QUICKSTART, ROOT
     (["--config.policy.source=/nowhere"], 2, "no policy in /nowhere"),
     (
       ["--config.harness.backend=ray", "--config.harness.ray_address=nowhere"],
-      2,
+      4,
       "infrastructure_error: the Ray address nowhere is not of the form",
     ),
   ],

@@ -41,7 +41,7 @@ def test_in_16_bits_masters_stay_float32(model, params):
   training, policy, state = parts(model, params, dtype="bfloat16")
   assert dtypes(state.params) == {"float32"}
   assert dtypes(policy) == {"bfloat16"}
-  assert compute.exported(training, state) is state.params
+  assert compute.exported(training.trained, None, state) is state.params
   table = policy["embedding"]["embedding"]
   np.testing.assert_array_equal(
     table, params["embedding"]["embedding"].astype(jnp.bfloat16)
