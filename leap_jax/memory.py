@@ -67,7 +67,7 @@ def _params(config):
 
 def num_params(config: ModelConfig) -> int:
   """Parameters of a model; none is made."""
-  return sum(int(np.prod(x.shape)) for x in jax.tree.leaves(_params(config)))
+  return transformer.num_params(_params(config))
 
 
 def _bytes(tree: Any) -> int:

@@ -2,7 +2,7 @@
 
     python -m experiments.bench KIND --config=FILE [--config.X.Y=V ...]
 
-sampler   decoding: milliseconds a step, share of the bandwidth roofline,
+sampler   decoding on one device: milliseconds a step, share of the roofline,
           useful slots (experiments/bench/sampler.py)
 update    one update: tokens a second, share of the peak in operations
           (experiments/bench/update.py)
