@@ -40,6 +40,13 @@ _GRACE_S = 15.0
 QUEUE_S, QUEUE_S_PER_JUDGE = 600.0, 60.0
 _MAX_FAILED_STARTS = 3
 DEFAULT_SETTINGS = Settings()
+
+
+def gpu_queue_s(num_judges: int) -> float:
+  """How long a job of one of a GPU's judges may have to wait for it."""
+  return QUEUE_S + QUEUE_S_PER_JUDGE * num_judges
+
+
 DEFAULT_CUDA_SETTINGS = CudaSettings()
 
 
@@ -300,8 +307,7 @@ class Pool(batches.Judges):
     """For one judge's answer to one request. Jobs on a GPU stand in a queue."""
     if self._server is None:
       return super().seconds_allowed
-    queue_s = QUEUE_S + QUEUE_S_PER_JUDGE * len(self._workers)
-    return super().seconds_allowed + queue_s
+    return super().seconds_allowed + gpu_queue_s(len(self._workers))
 
   def _replace(self, i, waiting, reason):
     worker = self._workers[i]
