@@ -36,6 +36,8 @@ class Diagnosis:
     refined = self._by_cpu(stop, candidate, problem)
     if refined is stop and self._sanitizer is not None:
       finding = self._sanitizer.explain(stop, candidate, problem)
+      if isinstance(finding, str):
+        return _noted(stop, finding)
       if finding is not None:
         return _with(stop, finding)
     return refined
@@ -67,9 +69,19 @@ class Diagnosis:
 
 def _with(stop, finding):
   place = "" if finding.line is None else f"line {finding.line}: "
+  return _said(
+    stop, f"{place}{finding.message}; on the GPU: {stop.message}", finding
+  )
+
+
+def _noted(stop, note):
+  return _said(stop, f"{stop.message} ({note})", stop.finding)
+
+
+def _said(stop, message, finding):
   return Stop(
     stop.status,
-    f"{place}{finding.message}; on the GPU: {stop.message}",
+    message,
     finding=finding,
     mismatch=stop.mismatch,
     case=stop.case,

@@ -26,7 +26,7 @@ _COMMAND = (sys.executable, "-P", "-m", "kernels_eval.jax_baseline")
 class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   """What the process of JAX prints: times, or a reason."""
 
-  times_ms: tuple[float, ...] = ()  # one for each call
+  times_ms: tuple[float, ...] = ()  # one for each reading
   version: str = ""  # of JAX
   reason: str = ""
   is_lasting: bool = False  # the reason holds for every problem

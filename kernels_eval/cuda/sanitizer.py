@@ -62,12 +62,17 @@ class Sanitizer:
 
   def explain(
     self, stop: Stop, candidate: Candidate, problem: spec.Problem
-  ) -> Finding | None:
-    """What the tool finds in the failing case; None where that is nothing, or
-    where the tool does not work."""
+  ) -> Finding | str | None:
+    """What the tool finds in the failing case.
+
+    Returns:
+      The first finding; or one line that says that there is none, or why the
+      tool has not looked; None for failures that it does not look at.
+    """
     tool = _TOOLS.get(stop.status)
     if tool is None or stop.case is None or candidate.language != CUDA:
       return None
+    note = f"compute-sanitizer {tool} found nothing"
     arrays = problem.make_inputs(stop.case, self._seed)
     found = []
 
@@ -89,12 +94,13 @@ class Sanitizer:
           )
     except Stop:
       pass  # known already
-    except (HostError, OSError):  # no news about the candidate
+    except (HostError, OSError) as error:  # no news about the candidate
+      note = f"compute-sanitizer {tool} did not work: {error}"
       with contextlib.suppress(HostError):  # it says so to the next one
         self._executor.restart()
     finding = next(iter(found), None)
     if finding is None:
-      return None
+      return note
     message = f"{finding.message} (compute-sanitizer {tool})"
     return msgspec.structs.replace(finding, message=message)
 

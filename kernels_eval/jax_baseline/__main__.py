@@ -3,12 +3,13 @@
 python -m kernels_eval.jax_baseline --problem=softmax --dims='{"rows": 4096,
 "cols": 4096}' --device=0
 
-How: a call is timed twice, each time behind a write of half a gibibyte, which
-leaves nothing of the inputs in the cache and lasts longer than Python needs to
-hand out what follows. Once that alone, once with the reference behind it; the
-time is what the reference adds until its outputs are there. It holds what the
-GPU waits between JAX's kernels, but not Python's part. Each call has input
-values of its own, made before the clock starts.
+How: calls are timed twice, each behind a write of half a gibibyte, which leaves
+nothing of the inputs in the cache and lasts longer than Python needs to hand
+out what follows. Once those writes alone, once with the reference behind each;
+the time is what the reference adds until its outputs are there. It holds what
+the GPU waits between JAX's kernels, but not Python's part. A host's clock reads
+some tens of microseconds more or less: each reading is of several calls. Each
+reading has input values of its own, made before the clock starts.
 """
 
 import argparse
@@ -26,8 +27,9 @@ from kernels_eval import problems
 from kernels_eval.cuda.jax_reference import Report
 from kernels_eval.problems import spec, timing_inputs
 
-NUM_CALLS = 20
+NUM_READINGS = 20
 NUM_WARM = 3
+CALLS_PER_READING = 10
 _FLUSH_ITEMS = 2**27  # of float32
 _MAX_CHARS = 300
 _PR_SET_PDEATHSIG = 1
@@ -43,15 +45,18 @@ def _largest(problem):
 
 
 def _clock_ms(start_work):
+  """Milliseconds of one of several calls."""
   import jax
 
   started = time.perf_counter()
-  jax.block_until_ready(start_work())
-  return (time.perf_counter() - started) * 1e3
+  for _ in range(CALLS_PER_READING):
+    last = start_work()
+  jax.block_until_ready(last)
+  return (time.perf_counter() - started) * 1e3 / CALLS_PER_READING
 
 
 def measure(problem: spec.Problem, dims: dict[str, int]) -> tuple[float, ...]:
-  """Milliseconds of each call, on JAX's default device."""
+  """Milliseconds of a call in each reading, on JAX's default device."""
   import jax
   import jax.numpy as jnp
 
@@ -76,7 +81,9 @@ def measure(problem: spec.Problem, dims: dict[str, int]) -> tuple[float, ...]:
 
     words = jnp.zeros(_FLUSH_ITEMS, jnp.float32)
     times_ms = []
-    for roll in rng.integers(1, timing_inputs.BASE_ITEMS, NUM_WARM + NUM_CALLS):
+    for roll in rng.integers(
+      1, timing_inputs.BASE_ITEMS, NUM_WARM + NUM_READINGS
+    ):
       arrays = jax.block_until_ready(values_for(bases, np.int32(roll)))
 
       def flush_alone():

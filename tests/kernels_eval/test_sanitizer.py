@@ -243,13 +243,23 @@ def _tool_that_ends(tmp_path, ends):
   )
 
 
-def test_a_tool_that_does_not_work_changes_nothing(
-  diagnosis, executor, tmp_path
-):
+def test_a_tool_that_does_not_work_is_told(diagnosis, executor, tmp_path):
   _tool_that_ends(tmp_path, "at once")
-  refined, stop = _refine(diagnosis, Status.WRONG_ANSWER)
-  assert refined is stop
+  refined, _ = _refine(diagnosis, Status.WRONG_ANSWER)
+  assert (refined.status, refined.finding) == (Status.WRONG_ANSWER, None)
+  assert refined.message == (
+    "it failed (compute-sanitizer racecheck did not work: "
+    "the launcher under compute-sanitizer ended)"
+  )
   assert ask(executor, "well").outcome == jobs.Outcome.DONE
+
+
+def test_a_tool_that_finds_nothing_is_told(diagnosis, tmp_path):
+  (tmp_path / "racecheck-with lines").write_text("=========\n")
+  refined, _ = _refine(diagnosis, Status.WRONG_ANSWER)
+  assert refined.message == (
+    "it failed (compute-sanitizer racecheck found nothing)"
+  )
 
 
 def test_a_launcher_that_ends_with_the_fault_has_said_enough(
@@ -269,8 +279,8 @@ def test_a_gpu_that_others_keep_costs_the_next_candidate_nothing(
   holder = gpu.connect()
   with holder.alone():
     assert "does not answer" in jax.measure("relu", {"n": 1}).reason
-    refined, stop = _refine(diagnosis, Status.WRONG_ANSWER)
-    assert refined is stop
+    refined, _ = _refine(diagnosis, Status.WRONG_ANSWER)
+    assert "racecheck did not work" in refined.message
   assert ask(executor, "well").outcome == jobs.Outcome.DONE
   with executor.folder() as folder:  # and its compiler works
     executor.compile(
@@ -286,7 +296,7 @@ def test_nobody_waits_for_a_gpu_to_compile(diagnosis, gpu, monkeypatch):
   started = time.monotonic()
   with holder.alone():
     refined, stop = _refine(diagnosis, Status.WRONG_ANSWER, text)
-  assert refined is stop and time.monotonic() - started < 10
+  assert refined.finding is None and time.monotonic() - started < 10
   holder.close()
 
 
