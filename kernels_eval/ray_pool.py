@@ -244,19 +244,16 @@ class RayPool(batches.Judges):
           break
       else:
         return
-      call = self._cluster.send(
-        node.agent.judge, worker_lib.encode(job.request)
-      )
+      request = worker_lib.encode(job.request)
+      call = self._cluster.send(node.agent.judge, request)
       node.num_running += 1
       deadline = time.monotonic() + self._answer_s(node.welcome)
       self._calls[call] = _Call(node, deadline, job)
 
   def _answer_s(self, welcome):
-    """A machine may try a candidate twice, behind another that it tries twice,
-    and its judges stand in the queue of its GPU."""
-    queue_s = 0.0
-    if self.hello.executor == executors.CUDA:
-      queue_s = client.gpu_queue_s(welcome.num_judges)
+    """Twice for a candidate, and for the one before it."""
+    has_gpu = self.hello.executor == executors.CUDA
+    queue_s = client.gpu_queue_s(welcome.num_judges) if has_gpu else 0.0
     return 4 * (self.seconds_allowed + queue_s)
 
   def _take(self, waiting, node, ids):

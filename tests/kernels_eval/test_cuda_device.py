@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernels_eval import client, mutations, problems
-from kernels_eval.cuda import presence, state
+from kernels_eval.cuda import presence, sanitizer, state
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.schema import Phase, Request
 
@@ -161,6 +161,43 @@ def test_jitted_jax_is_timed_beside_it(timing_pool):
   # It reads and writes the same memory as a kernel does.
   assert timing.floor_ms < timing.jax_reference_ms < 20 * timing.floor_ms
   assert timing.jax_reference_spread < 0.5
+
+
+@pytest.fixture(scope="module")
+def explaining_pool():
+  if sanitizer.find() is None:
+    pytest.skip("compute-sanitizer is not installed")
+  settings = CudaSettings(with_sanitizer=True)
+  with client.Pool(
+    num_workers=1, executor="cuda", cuda_settings=settings
+  ) as made:
+    yield made
+
+
+def test_racecheck_names_the_lines_of_a_race(explaining_pool):
+  text = problems.get("row_sum").canonical
+  loop = text.index("half /= 2")
+  racy = text[:loop] + text[loop:].replace("__syncthreads();", "", 1)
+  evaluation = judge(explaining_pool, racy, "row_sum")
+  assert evaluation.status == "wrong_answer"
+  assert evaluation.finding is not None, evaluation.message
+  assert evaluation.finding.kind == "data_race"
+  assert "compute-sanitizer racecheck" in evaluation.message
+  line = text[: text.index("partial[threadIdx.x + half]")].count("\n") + 1
+  assert evaluation.finding.line == line
+
+
+def test_memcheck_explains_what_the_cpu_cannot_run(explaining_pool):
+  text = HEAD + (
+    "  unsigned lane;\n"
+    '  asm("mov.u32 %0, %%laneid;" : "=r"(lane));\n'
+    "  if (i < n) out[(1 << 28) + lane] = x[i];\n}\n"
+  )
+  evaluation = judge(explaining_pool, text)
+  assert evaluation.status == "runtime_error"
+  assert evaluation.finding is not None, evaluation.message
+  assert evaluation.finding.line == 5
+  assert "compute-sanitizer memcheck" in evaluation.message
 
 
 def test_a_slower_kernel_has_a_smaller_speedup(timing_pool):
