@@ -1,5 +1,6 @@
 """Decoding's joined kernels: the same layer as without them, on the CPU."""
 
+
 import functools
 
 import jax
@@ -13,7 +14,7 @@ from leap_jax.models.rope import Scaling
 
 # No size is a power of two where it need not be one.
 SMALL = dict(
-  vocab_size=8, width=96, num_layers=2, num_heads=6, num_kv_heads=2,
+  vocab_size=8, width=96, num_layers=1, num_heads=6, num_kv_heads=2,
   head_size=8, mlp_width=40,
 )  # fmt: skip
 FAMILIES = {
@@ -24,7 +25,7 @@ FAMILIES = {
   "qwen2": ModelConfig(
     **SMALL | dict(head_size=12), has_qk_norm=False, has_qkv_bias=True
   ),
-  "qwen3": ModelConfig(**SMALL | dict(head_size=16)),
+  "qwen3": ModelConfig(**SMALL | dict(head_size=16, num_layers=2)),
   "gemma3": ModelConfig(
     **SMALL, has_post_norms=True, norm_offset=1.0, activation="gelu_tanh",
     attention_scale=0.3, local_layers=(0,), local_window=3,
@@ -32,29 +33,29 @@ FAMILIES = {
   ),
 }  # fmt: skip
 ROWS, ROOM = 7, 5
+QUICK = {"xla_backend_optimization_level": 0}  # of compilation
 # Slot 1 has no row; those of slots 2 and 3 have no place left, that of slot 4
 # counts from the end.
-PLACES = (jnp.asarray([3, 7, 1, 0, 6]), jnp.asarray([4, 2, 5, 900, -2]))
-POSITIONS = jnp.asarray([4, 2, 9, 900, 3])
+PLACES = (np.asarray([3, 7, 1, 0, 6]), np.asarray([4, 2, 5, 900, -2]))
+POSITIONS = np.asarray([4, 2, 9, 900, 3])
 
 
 def state_of(config, dtype):
-  """Weights of which none is at its initial 0 or 1, inputs and caches."""
+  """Parameters of which none is at its initial 0 or 1, inputs and caches."""
   rng = np.random.default_rng(0)
   normal = lambda *shape: rng.standard_normal(shape, np.float32)
   shapes = jax.eval_shape(
     lambda key: transformer.init(config, key), jax.random.key(0)
   )
-  params = jax.tree.map(lambda x: 0.3 * normal(*x.shape), shapes)
-  cast = lambda x: jnp.asarray(x, dtype)
-  weights = decoding.weights_of(config, jax.tree.map(cast, params), dtype)
+  cast = lambda x: x.astype(dtype)
+  params = jax.tree.map(lambda x: cast(0.3 * normal(*x.shape)), shapes)
   cache = (ROWS, ROOM, config.num_kv_heads, config.head_size)
   caches = tuple(
     decoding.Cache(cast(normal(*cache)), cast(normal(*cache)))
     for _ in range(config.num_layers)
   )
   x = cast(normal(POSITIONS.size, config.width))
-  return decoding.side_by_side(weights), caches, x
+  return params, caches, x
 
 
 def run(layers, config, state):
@@ -64,14 +65,18 @@ def run(layers, config, state):
     return attention.one_token(
       query,
       *(x[: POSITIONS.size] for x in cache),
-      jnp.full(POSITIONS.size, ROOM),
+      np.full(POSITIONS.size, ROOM),
       implementation=attention.XLA,
       window=window,
     )
 
-  weights, caches, x = state
-  step = jax.jit(functools.partial(layers, config, attend=attend))
-  return jax.tree.leaves(step(weights, caches, x, POSITIONS, PLACES))
+  @functools.partial(jax.jit, compiler_options=QUICK)
+  def step(params, caches, x):
+    weights = decoding.weights_of(config, params, x.dtype)
+    weights = decoding.side_by_side(weights)
+    return layers(config, weights, caches, x, POSITIONS, PLACES, attend)
+
+  return jax.tree.leaves(step(*state))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
