@@ -15,7 +15,7 @@ import tqdm
 
 from kernels_eval import client, mutations, problems
 from kernels_eval.schema import Request
-from leap_jax import feedback, prompts
+from leap_jax import feedback, hosts, prompts
 from leap_jax import problems as splits
 from leap_jax.types import Message, StopReason
 
@@ -103,19 +103,40 @@ def make_conversations(
   return conversations, len(lost)
 
 
-def load(workdir: pathlib.Path) -> list[list[Message]] | None:
-  """Conversations that an earlier start of this run has made."""
-  path = workdir / "conversations.jsonl.gz"
-  if not path.exists():
-    return None
+def _load(path):
   with gzip.open(path, "rb") as file:
     return [msgspec.json.decode(line, type=list[Message]) for line in file]
 
 
-def make_for_run(
-  config, workdir: pathlib.Path, names: Sequence[str], pool: client.Pool
+def for_run(
+  config, folder: pathlib.Path, names: Sequence[str], pool: client.Pool
 ) -> list[list[Message]]:
-  """Conversations about training problems, each with true feedback."""
+  """Conversations about training problems, each with true feedback.
+
+  Those that an earlier start of this run has made, if there are any. All
+  processes of a run call this, with the folder that all of them see.
+
+  Args:
+    config: all settings.
+    folder: of the run; the first process writes them there.
+    names: training problems.
+    pool: judges every attempt.
+  """
+  path = folder / "conversations.jsonl.gz"
+  # One process decides: the others may see a new file late.
+  if hosts.from_first(hosts.is_first() and path.exists()):
+    return _load(path)
+  made = _make(config, names, pool)
+  if hosts.is_first():
+    temporary = path.with_suffix(".tmp")
+    with gzip.open(temporary, "wb") as file:
+      for conversation in made:
+        file.write(msgspec.json.encode(conversation) + b"\n")
+    temporary.rename(path)
+  return made
+
+
+def _make(config, names, pool):
   wanted = config.warm_start.num_conversations
   repeated = [names[i % len(names)] for i in range(wanted)]
   attempts = wanted * config.rollout.num_turns
@@ -134,10 +155,4 @@ def make_for_run(
       f"cold start: {num_lost} conversations lost to faults of the harness",
       file=sys.stderr,
     )
-  path = workdir / "conversations.jsonl.gz"
-  temporary = path.with_suffix(".tmp")
-  with gzip.open(temporary, "wb") as file:
-    for conversation in made:
-      file.write(msgspec.json.encode(conversation) + b"\n")
-  temporary.rename(path)
   return made

@@ -19,11 +19,12 @@ _LINES = ("metrics.jsonl", "heldout.jsonl", "problems.jsonl")
 def collect(run_folder: pathlib.Path, target: pathlib.Path) -> None:
   """Copies what tables need of a run, compressed; results.json last.
 
-  The same run gives the same bytes.
+  The same run gives the same bytes. Whoever is stopped meanwhile leaves no
+  results.json, and so no run: an older one never stands beside newer lines.
 
   Raises:
-    UsageError: the run's folder lacks a file.
-    OSError: nothing has been replaced.
+    UsageError: the run's folder lacks a file; what was there is untouched.
+    OSError: `target` may be without results.json; to be collected again.
   """
   contents = {}
   for name in (*_LINES, "results.json"):
@@ -39,6 +40,7 @@ def collect(run_folder: pathlib.Path, target: pathlib.Path) -> None:
       gzip.compress(raw, 9, mtime=0) if is_lines else raw
     )
   target.mkdir(parents=True, exist_ok=True)
+  (target / "results.json").unlink(missing_ok=True)
   files.write_whole(target, contents)
 
 

@@ -69,17 +69,31 @@ def _metric(name, scale=1.0):
   return _of_run(pick, scale)
 
 
-def _per_iteration(stage):
-  def pick(record):
-    seconds = record.result["run"]["seconds"].get(stage, 0.0)
-    return seconds / max(record.result["run"]["iterations"], 1)
-
-  return _of_run(pick)
+STAGES = ("sample", "harness", "update", "other")
+"""Of an iteration; their seconds add up to `step_seconds`."""
 
 
-def _step_seconds(record):
+def step_seconds(record: Record) -> float:
+  """Seconds of an iteration: training over iterations, no compilation."""
   iterations = max(record.result["run"]["iterations"], 1)
   return record.evaluations[-1]["seconds"] / iterations
+
+
+def stage_seconds(record: Record, stage: str) -> float:
+  """Seconds of a stage of an iteration.
+
+  `other` is what the three leave of it. The run's own record of that stage
+  holds what was compiled on the way as well, which is no training.
+  """
+  if stage == "other":
+    three = sum(stage_seconds(record, s) for s in STAGES if s != "other")
+    return step_seconds(record) - three
+  seconds = record.result["run"]["seconds"].get(stage, 0.0)
+  return seconds / max(record.result["run"]["iterations"], 1)
+
+
+def _per_iteration(stage):
+  return _of_run(lambda record: stage_seconds(record, stage))
 
 
 def _zero_advantage(record):
@@ -98,11 +112,7 @@ def _sooner(baseline, turn):
   def values(runs, row, draws):
     if not runs.get(baseline):
       return np.full(len(draws.by_seed), np.nan)
-    one, other = (
-      time_to_accuracy.curve(runs[name], turn, "seconds", draws)
-      for name in (baseline, row)
-    )
-    return time_to_accuracy.ratios(one, other)
+    return time_to_accuracy.compare(runs[baseline], runs[row], turn, draws)
 
   return values
 
@@ -203,7 +213,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     *_COST,
   ),
   "cost": (
-    Column("step_seconds", "iteration, s", _of_run(_step_seconds), 2),
+    Column("step_seconds", "iteration, s", _of_run(step_seconds), 2),
     Column("sample_seconds", "sample, s", _per_iteration("sample"), 2),
     Column("harness_seconds", "harness, s", _per_iteration("harness"), 2),
     Column("update_seconds", "update, s", _per_iteration("update"), 2),
@@ -213,8 +223,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     *(
       Column(
         f"time_to_acc{turn}_ratio_vs_{short}",
-        f"times as fast to the best Acc@{turn} of {short.replace('_', '-')} "
-        "(0: never)",
+        f"times as fast to {100 * time_to_accuracy.GAIN:g} % of "
+        f"{short.replace('_', '-')}'s gain in Acc@{turn} (0: never)",
         _sooner(baseline, turn),
         2,
       )
@@ -251,6 +261,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
   ),
   "reward": (_ACC[1], _ACC[3], _RECOVERY, _ZERO, *_DIFFERENCES, *_COST),
   "credit": (_ACC[1], _ACC[3], _RECOVERY, _TURNS, *_DIFFERENCES, *_COST),
+  "learning_rate": (_ACC[1], _ACC[3], _RECOVERY, *_DIFFERENCES, *_COST),
   "stability": (
     _ACC[1],
     _ACC[3],

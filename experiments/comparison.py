@@ -15,7 +15,7 @@ from experiments.columns import (
   Runs,
 )
 from experiments.intervals import Draws, Estimate
-from experiments.records import origins
+from experiments.records import origins, used_up_s
 from experiments.rows import TABLES
 
 NOT_RUN = "not run"
@@ -81,7 +81,7 @@ def _in_paper(table: str, column: Column) -> bool:
 
 
 def _length(every) -> str:
-  limit = every[0].result["config"].get("run.max_training_s")
+  limit = used_up_s(every)
   if limit is not None:
     return f"{limit:g} s of training"
   iterations = sorted({r.result["run"]["iterations"] for r in every})

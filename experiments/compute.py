@@ -8,8 +8,8 @@ import jax
 
 from experiments.config_file import UsageError
 from experiments.state import Run
-from leap_jax import checkpoint, fitting, lora, sharding, update
-from leap_jax.models import attention
+from leap_jax import checkpoint, fitting, hosts, lora, sharding, update
+from leap_jax.models import attention, transformer
 from leap_jax.models.whole_rows import REMAT
 from leap_jax.trained import Trained, whole_policy
 from leap_jax.types import Bucket, TrainState
@@ -24,6 +24,27 @@ class Training:
   trained: Trained
 
 
+def kept_dtype(config) -> str:
+  """Of the policy's own parameters: masters, or a base that is not trained."""
+  return "float32" if config.policy.lora_rank == 0 else config.policy.dtype
+
+
+def _lora(policy) -> lora.LoraConfig | None:
+  if policy.lora_rank == 0:
+    return None
+  return lora.LoraConfig(
+    policy.lora_rank, policy.lora_alpha, tuple(policy.lora_targets)
+  )
+
+
+def trained_of(config) -> Trained:
+  """Which part of the policy is trained."""
+  adapters = _lora(config.policy)
+  if adapters is None:
+    return whole_policy(config.policy.dtype)
+  return lora.adapted_policy(adapters)
+
+
 def split_policy(config, model, mesh, params: Any) -> Training:
   """Masters in float32 where they are needed, and each array where it lies.
 
@@ -31,32 +52,56 @@ def split_policy(config, model, mesh, params: Any) -> Training:
     config: all settings.
     model: of the policy.
     mesh: of the devices.
-    params: of the policy, as they were loaded.
+    params: of the policy. Arrays that are of the dtype of `kept_dtype`, and
+      where `sharding` puts them, stay as they are.
   """
-  policy = config.policy
-  cast = lambda tree, dtype: jax.tree.map(lambda x: x.astype(dtype), tree)
-  if policy.lora_rank == 0:
-    masters = sharding.shard_params(model, mesh, cast(params, "float32"))
-    return Training(masters, None, whole_policy(policy.dtype))
-  settings = lora.LoraConfig(
-    policy.lora_rank, policy.lora_alpha, tuple(policy.lora_targets)
+  base = sharding.shard_params(
+    model, mesh, jax.tree.map(lambda x: x.astype(kept_dtype(config)), params)
   )
-  base = sharding.shard_params(model, mesh, cast(params, policy.dtype))
+  adapters = _lora(config.policy)
+  if adapters is None:
+    return Training(base, None, trained_of(config))
   key = jax.random.fold_in(jax.random.key(config.seed), 0)
-  adapters = lora.init(settings, base, key)
+  masters = lora.init(adapters, base, key)
   return Training(
-    sharding.shard_params(model, mesh, adapters),
-    base,
-    lora.adapted_policy(settings),
+    sharding.shard_params(model, mesh, masters), base, trained_of(config)
   )
 
 
-def exported(training: Training, state: TrainState) -> Any:
+def abstract_state(config, model, mesh, tx) -> TrainState:
+  """Shapes and places of a run's state; nothing is made.
+
+  Args:
+    config: all settings.
+    model: of the policy.
+    mesh: of the devices.
+    tx: optimizer.
+
+  Returns:
+    A tree of `jax.ShapeDtypeStruct`.
+  """
+  adapters = _lora(config.policy)
+
+  def make(key):
+    params = transformer.init(model, key)
+    if adapters is not None:
+      params = lora.init(adapters, params, key)
+    return update.init_state(params, tx)
+
+  shapes = jax.eval_shape(make, jax.random.key(0))
+  return jax.tree.map(
+    lambda x, where: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where),
+    shapes,
+    sharding.param_shardings(model, mesh, shapes),
+  )
+
+
+def exported(trained: Trained, frozen: Any, state: TrainState) -> Any:
   """Parameters of the policy as they are saved: the masters, unrounded, or the
   base with its adapters merged."""
-  if training.frozen is None:
+  if frozen is None:
     return state.params
-  return training.trained.policy(state.params, training.frozen)
+  return trained.policy(state.params, frozen)
 
 
 def base_record(config, frozen: Any) -> dict[str, str] | None:
@@ -84,27 +129,50 @@ def check_base(base: dict | None, saved: dict | None) -> None:
   )
 
 
+def _advice(remat):
+  """What to do where no way to compute the update fits."""
+  fewer = "lower config.learner.micro_tokens"
+  if remat in ("auto", "block"):
+    return fewer
+  return f"set config.policy.remat=auto (it is {remat}), or {fewer}"
+
+
 def compile_update(
   run: Run,
   state: TrainState,
   tx,
   objective: update.Objective,
   buckets: tuple[Bucket, ...],
+  stage: str = "update",
 ) -> Callable[..., tuple[TrainState, dict[str, jax.Array]]]:
-  """The update of this run: the first way to compute it that fits.
+  """The update of a stage of this run: the first way to compute it that fits.
+
+  A run that goes on begins with the way that it had: another one rounds
+  differently.
+
+  Args:
+    run: remembers the choice in `run.remat`.
+    state: of training; only shapes and shardings matter.
+    tx: optimizer.
+    objective: what is minimised.
+    buckets: likewise.
+    stage: key of `run.remat`.
 
   Raises:
     DoesNotFit: none does.
   """
   policy, learner = run.config.policy, run.config.learner
   names = tuple(REMAT) if policy.remat == "auto" else (policy.remat,)
+  before = run.remat.get(stage)
+  if before in names:
+    names = names[names.index(before) :]
 
   def make(remat):
     execution = sharding.execution(
       run.model,
       run.mesh,
       remat=remat,
-      attention=attention.choose(policy.dtype),
+      attention=attention.choose(policy.dtype, run.model),
       layers=policy.layers,
     )
     compute = update.Compute(
@@ -116,17 +184,30 @@ def compile_update(
     )
     return update.make_update(run.model, tx, objective, compute)
 
-  return fitting.compile_update(
+  fitted = fitting.compile_update(
     make,
     names,
     state,
     buckets,
     frozen=run.frozen,
-    limit_bytes=fitting.limit_bytes(
-      jax.local_devices()[0], (state, buckets, run.frozen)
-    ),
+    limit_bytes=_limit_bytes((state, buckets, run.frozen)),
     say=run.say,
+    advice=_advice(policy.remat),
   )
+  if before is not None and fitted.choice != before:
+    run.say(
+      f"warning: policy.remat was `{before}` before this run was stopped and "
+      f"is `{fitted.choice}` now: rounding differs from here on"
+    )
+  run.remat[stage] = fitted.choice
+  return fitted
+
+
+def _limit_bytes(arguments):
+  """Of the device that has least, in whichever process: all choose alike."""
+  own = fitting.limit_bytes(jax.local_devices()[0], arguments)
+  limits = [limit for limit in hosts.from_all(own) if limit is not None]
+  return min(limits, default=None)
 
 
 def compile_policy(run: Run, state: TrainState) -> Callable[[TrainState], Any]:

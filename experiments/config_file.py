@@ -16,6 +16,10 @@ class UsageError(Exception):
   """The request is wrong; its text is the one line to print."""
 
 
+class Occupied(UsageError):
+  """Another process holds a folder: the same request may do later."""
+
+
 TYPE_NAMES = {
   bool: "true or false",
   int: "a whole number",

@@ -48,14 +48,16 @@ class Gathered:
     return sum(int((~r.ok).sum()) for r in self.rounds)
 
 
-def _draw_uniform(run, place):
-  return problems.at_iteration(
-    run.train, run.config.seed, place, run.shape.num_problems
+def _draw_uniform(run):
+  past = run.problems
+  chosen = problems.in_order(
+    run.train, run.config.seed, past.cursor, run.shape.num_problems
   )
+  past.cursor += len(chosen)
+  return chosen
 
 
-def _draw_predictive(run, place):
-  del place
+def _draw_predictive(run):
   visits = {n: one.uniform_visits for n, one in run.problems.seen.items()}
   chosen, run.problems.cursor = problems.predicted(
     run.train,
@@ -68,6 +70,9 @@ def _draw_predictive(run, place):
 
 
 SAMPLINGS = {"uniform": _draw_uniform, "predictive": _draw_predictive}
+"""How the problems of a rollout, first or refill, are drawn. Each moves the
+cursor by what it has looked at: no problem is passed over for a refill that did
+not happen."""
 
 
 def _bind_gate(run, programs, chosen, index, round_index):
@@ -103,8 +108,7 @@ def _remember(run, chosen, rollouts, active):
 
 def _collect(run, programs, params, index, round_index):
   config = run.config
-  place = index * (1 + config.rollout.max_refill_rounds) + round_index
-  chosen = SAMPLINGS[config.method.sampling](run, place)
+  chosen = SAMPLINGS[config.method.sampling](run)
   key = jax.random.fold_in(jax.random.key(config.seed), 2 + index)
   collected = rollout.collect(
     programs.sampler,

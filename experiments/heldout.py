@@ -27,18 +27,27 @@ def evaluate(
   Tokens and calls are those of the problems that count. The last batch is
   filled up with repeats; their kernels show in `kernels_judged` alone.
   """
-  return _evaluate(run, programs, state, progress, label, run.pool.evaluate)
+  return _evaluate(run, programs, state, progress, label, list)
 
 
 def evaluate_with_random_feedback(
   run: Run, programs: Programs, state: TrainState, progress: Progress
 ) -> dict[str, Any]:
-  """The same with feedback on other problems (leap_jax/random_feedback.py)."""
-  judge = random_feedback.shuffled(run.pool.evaluate, run.config.seed)
-  return _evaluate(run, programs, state, progress, RANDOM_FEEDBACK, judge)
+  """The same with feedback on other problems (leap_jax/random_feedback.py).
+
+  `feedback_swapped` of the result are the failed answers that were told of
+  another problem, `feedback_kept` those that were told of their own.
+  """
+  told = random_feedback.Told()
+  tell = random_feedback.swapped(run.config.seed, told)
+  found = _evaluate(run, programs, state, progress, RANDOM_FEEDBACK, tell)
+  return found | {
+    "feedback_swapped": told.failed - told.own_problem,
+    "feedback_kept": told.own_problem,
+  }
 
 
-def _evaluate(run, programs, state, progress, label, judge):
+def _evaluate(run, programs, state, progress, label, tell):
   started = time.perf_counter()
   judged = run.pool.num_evaluated
   batches = -(-len(run.heldout) // run.shape.num_problems)
@@ -52,8 +61,9 @@ def _evaluate(run, programs, state, progress, label, judge):
       # The same samples' keys before and after: a paired comparison.
       jax.random.fold_in(jax.random.key(run.config.seed), 1),
       run.heldout,
-      judge,
+      run.pool.evaluate,
       ks=tuple(run.config.eval.ks),
+      tell=tell,
       on_batch=bar.update,
     )
   if run.config.run.save_trajectories:

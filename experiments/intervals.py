@@ -86,28 +86,38 @@ def mean_over_seeds(
     return weights @ numbers / weights.sum(-1)
 
 
-def heldout_totals(
-  records: Sequence[Record], index: int, draws: Draws
-) -> np.ndarray:
-  """[B + 1, T + 2] weighted sums of an evaluation's counts.
+def problem_totals(record: Record, index: int, draws: Draws) -> np.ndarray:
+  """[B + 1, T + 2] sums of one run's counts, weighted by problem.
 
   Args:
-    records: of one row.
-    index: which evaluation of each run; -1 = the last.
+    record: the run.
+    index: which evaluation; -1 = the last.
     draws: weights.
 
   Returns:
     Samples solved at turn 1..T, not solved, and turns used.
   """
   place = {name: i for i, name in enumerate(draws.names)}
-  width = len(next(iter(records[0].evaluations[index]["problems"].values())))
-  counts = np.zeros((len(records), len(draws.names), width))
-  for s, record in enumerate(records):
-    for name, values in record.evaluations[index]["problems"].items():
-      counts[s, place[name]] = values
+  found = record.evaluations[index]["problems"]
+  counts = np.zeros((len(draws.names), len(next(iter(found.values())))))
+  for name, values in found.items():
+    counts[place[name]] = values
+  return draws.by_problem @ counts
+
+
+def heldout_totals(
+  records: Sequence[Record], index: int, draws: Draws
+) -> np.ndarray:
+  """[B + 1, T + 2] `problem_totals` of one row's runs, weighted by seed.
+
+  Args:
+    records: of one row.
+    index: which evaluation of each run; -1 = the last.
+    draws: weights.
+  """
   weights = _seed_weights(records, draws)
-  by_seed = np.einsum("bn,snj->bsj", draws.by_problem, counts)
-  return np.einsum("bs,bsj->bj", weights, by_seed)
+  by_seed = [problem_totals(record, index, draws) for record in records]
+  return np.einsum("bs,sbj->bj", weights, np.stack(by_seed))
 
 
 def accuracy(totals: np.ndarray, turn: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from experiments.gathering import Gathered, gather
 from experiments.iteration_metrics import iteration_metrics
 from experiments.programs import Programs
 from experiments.state import NonFinite, Progress, Run, check_finite, save
-from leap_jax import batching, losses, sharding
+from leap_jax import batching, hosts, losses, sharding
 from leap_jax.types import Rollouts, TrainState
 
 
@@ -149,7 +149,10 @@ def _count(progress: Progress, gathered: Gathered, values: dict) -> None:
   progress.training.harness_calls += stats.harness_calls
   progress.training.kernels_judged += int(values["kernels/judged"])
   compiling = float(values["compile/seconds"])
-  progress.training_seconds += float(values["seconds/total"]) - compiling
+  # One clock for all processes: they end the run at the same iteration.
+  progress.training_seconds += hosts.from_first(
+    float(values["seconds/total"]) - compiling
+  )
   for once in gathered.rounds:
     progress.active_groups += int(once.active.sum())
     progress.groups += len(once.active)

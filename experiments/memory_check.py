@@ -7,19 +7,29 @@ from collections.abc import Iterator
 
 import jax
 
+from experiments import programs
 from experiments.config_file import UsageError
 from experiments.state import rollout_shape
-from leap_jax import fitting, memory
+from leap_jax import fitting, hosts, memory, sharding
+from leap_jax.models import attention
 from leap_jax.models.config import ModelConfig
 
 _GIB = 2**30
 
 
-def plan_of(config, num_devices: int) -> memory.Plan:
-  """The sizes of a run. `auto` counts as the policy that needs least."""
+def plan_of(config, model: ModelConfig, num_devices: int) -> memory.Plan:
+  """The sizes of a run. `auto` counts as the policy that needs least.
+
+  Args:
+    config: all settings.
+    model: of the policy.
+    num_devices: of all processes.
+
+  Raises:
+    MeshError: the devices do not divide.
+  """
   policy, learner = config.policy, config.learner
-  shape = rollout_shape(config)
-  data = num_devices // config.run.model_devices
+  data = sharding.data_devices(num_devices, config.run.model_devices)
   return memory.Plan(
     dtype=policy.dtype,
     remat="block" if policy.remat == "auto" else policy.remat,
@@ -29,16 +39,24 @@ def plan_of(config, num_devices: int) -> memory.Plan:
     head_tokens=learner.head_tokens,
     lora_rank=policy.lora_rank,
     lora_targets=tuple(policy.lora_targets),
-    sampler_dtype=config.sampler.dtype,
-    cache_rows=shape.num_rows,
-    cache_tokens=shape.context_tokens(shape.num_turns - 1),
+    shape=rollout_shape(config),
+    # What ends an answer takes no memory.
+    sampler=programs.sampler_settings(config, model, stop_tokens=()),
     data_devices=data,
     model_devices=config.run.model_devices,
   )
 
 
-def _smaller(config, plan) -> Iterator[tuple[str, dict]]:
+def _smaller(config, model, plan) -> Iterator[tuple[str, dict]]:
   """Settings that would need less, the one that costs least first."""
+  sampler = plan.sampler
+  if (
+    sampler.implementation == attention.CUDNN
+    and not sampler.shares_prompts
+    and not model.local_layers
+  ):
+    sampler = dataclasses.replace(sampler, shares_prompts=True)
+    yield "sampler.shared_prompts=True", {"sampler": sampler}
   if plan.remat != "block":
     yield "policy.remat=block", {"remat": "block"}
   if plan.head != "chunked":
@@ -52,13 +70,14 @@ def _smaller(config, plan) -> Iterator[tuple[str, dict]]:
     yield "learner.head_tokens=1024", {"head_tokens": 1024}
   if plan.dtype == "float32":
     yield "policy.dtype=bfloat16", {"dtype": "bfloat16"}
-  if plan.sampler_dtype == "float32":
-    yield "sampler.dtype=bfloat16", {"sampler_dtype": "bfloat16"}
-  rows, problems = plan.cache_rows, config.rollout.num_problems
-  while problems > 1:
-    problems //= 2
-    rows = problems * config.rollout.group_size
-    yield f"rollout.num_problems={problems}", {"cache_rows": rows}
+  if sampler.dtype == "float32":
+    sampler = dataclasses.replace(sampler, dtype="bfloat16")
+    yield "sampler.dtype=bfloat16", {"sampler": sampler}
+  problems = plan.shape.num_problems
+  while problems > plan.data_devices:
+    problems = max(problems // 2, plan.data_devices)
+    fewer = dataclasses.replace(plan.shape, num_problems=problems)
+    yield f"rollout.num_problems={problems}", {"shape": fewer}
   if plan.lora_rank == 0:
     yield "policy.lora_rank=16", {"lora_rank": 16}
 
@@ -68,7 +87,7 @@ def _advice(config, model, plan, present):
   fits = lambda changes: (
     memory.needs(model, dataclasses.replace(plan, **changes)).peak <= present
   )
-  choices = list(_smaller(config, plan))
+  choices = list(_smaller(config, model, plan))
   for name, changes in choices:
     if fits(changes):
       return f"config.{name} would fit"
@@ -82,9 +101,15 @@ def _advice(config, model, plan, present):
 
 
 def present_bytes() -> int:
-  """Bytes of each device that a run may use."""
-  device = jax.local_devices()[0]
-  limit = fitting.limit_bytes(device)
+  """Bytes of each device that a run may use: of the process that has least.
+
+  All processes of a run call this, and get the same.
+  """
+  return min(hosts.from_all(_own_bytes()))
+
+
+def _own_bytes():
+  limit = fitting.limit_bytes(jax.local_devices()[0])
   if limit is not None:
     return limit
   total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -113,7 +138,7 @@ def check(config, model: ModelConfig, present: int | None = None) -> str:
     UsageError: with what is needed, what is present, and what would fit.
   """
   present = present_bytes() if present is None else present
-  plan = plan_of(config, jax.device_count())
+  plan = plan_of(config, model, jax.device_count())
   needs = memory.needs(model, plan)
   update, sampling = (
     sum(phase.values()) for phase in (needs.update, needs.sampling)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments import time_to_accuracy
+from experiments import columns, time_to_accuracy
 from experiments.columns import Runs
 from experiments.intervals import Draws
 from experiments.rows import TABLES
@@ -15,7 +15,6 @@ _AXES = {
   "tokens": "tokens sampled in training",
   "harness_calls": "kernels submitted in training",
 }
-_STAGES = ("sample", "harness", "update", "other")
 _BINS = 8
 
 
@@ -86,9 +85,14 @@ def _accuracy(pyplot, labels, runs, draws):
   figure, axes = _figure(pyplot, len(turns), len(_AXES), 12, 3.5 * len(turns))
   for line, turn in zip(axes, turns, strict=True):
     for axis, (cost, text) in zip(line, _AXES.items(), strict=True):
+      gap = time_to_accuracy.longest_gap(
+        [record for name in labels for record in runs[name]], cost
+      )
       for number, (name, label) in enumerate(labels.items()):
-        curve = time_to_accuracy.curve(runs[name], turn, cost, draws)
-        x = curve.cost[0]
+        curve = time_to_accuracy.smooth(
+          time_to_accuracy.curve(runs[name], turn, cost, draws), gap
+        )
+        x = curve.cost
         color = f"C{number % 10}"
         spread = 100 * curve.accuracy[1:]
         low, high = np.nanpercentile(spread, [2.5, 97.5], axis=0)
@@ -98,12 +102,12 @@ def _accuracy(pyplot, labels, runs, draws):
           100 * curve.accuracy[0],
           color=color,
           linestyle="-" if number < 10 else "--",
-          marker=".",
           label=label,
         )
       axis.set(xlabel=text, ylabel=f"held-out Acc@{turn}, %", xlim=(0, None))
   figure.suptitle(
-    f"running mean of {time_to_accuracy.SMOOTHING} evaluations; 95 % intervals"
+    "mean over the longest gap between evaluations to either side; "
+    "95 % intervals"
   )
   _legend_below(figure, axes[0, 0])
   return figure
@@ -122,8 +126,11 @@ def _step_time(pyplot, labels, runs, draws):
   axis = axes[0, 0]
   names = list(labels)[::-1]
   left = np.zeros(len(names))
-  for number, stage in enumerate(_STAGES):
-    seconds = [_stage_seconds(runs[name], stage) for name in names]
+  for number, stage in enumerate(columns.STAGES):
+    seconds = [
+      np.mean([columns.stage_seconds(record, stage) for record in runs[name]])
+      for name in names
+    ]
     axis.barh(
       [labels[name] for name in names],
       seconds,
@@ -135,18 +142,6 @@ def _step_time(pyplot, labels, runs, draws):
   axis.set(xlabel="s an iteration")
   _legend_below(figure, axis)
   return figure
-
-
-def _stage_seconds(records, stage) -> float:
-  return float(
-    np.mean(
-      [
-        record.result["run"]["seconds"].get(stage, 0.0)
-        / max(record.result["run"]["iterations"], 1)
-        for record in records
-      ]
-    )
-  )
 
 
 def activation_by_difficulty(

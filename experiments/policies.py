@@ -1,9 +1,14 @@
 """The policy that a run starts from, by its config."""
 
 import pathlib
+from typing import Any
 
+import jax
+import jax.numpy as jnp
+
+from experiments import compute
 from experiments.settings import UsageError
-from leap_jax import policy_io, rollout
+from leap_jax import policy_io, rollout, sharding
 from leap_jax.chat_format import ChatOverrides
 from leap_jax.policy_source import OpenPolicy
 
@@ -58,7 +63,18 @@ def open_source(config) -> OpenPolicy:
   return policy
 
 
-def start(config):
-  """(sizes, parameters, tokenizer) of config.policy.source."""
-  policy = open_source(config)
-  return policy.config, policy.read(), policy.tokenizer
+def read(config, policy: OpenPolicy, mesh: jax.sharding.Mesh) -> Any:
+  """Parameters of an opened policy; no device ever holds more than its part.
+
+  Each one goes to where it lies, in the dtype in which the run keeps it, as
+  soon as it has been read.
+
+  Args:
+    config: all settings.
+    policy: of `open_source`.
+    mesh: of the devices.
+  """
+  return policy.read(
+    dtype=jnp.dtype(compute.kept_dtype(config)),
+    place=sharding.placing(policy.config, mesh),
+  )

@@ -4,6 +4,9 @@ from collections.abc import Callable
 
 from ml_collections import config_dict
 
+from experiments.config_file import UsageError
+from kernels_eval.executors import CUDA
+
 # The harness is imported where it is used: a mistake on the command line is
 # answered at once.
 
@@ -63,5 +66,13 @@ def make_pool(config: config_dict.ConfigDict):
 
   Raises:
     client.HarnessError: they cannot work; one line says why.
+    UsageError: the reward needs times, and they have no GPU.
   """
-  return BACKENDS[config.harness.backend](config)
+  pool = BACKENDS[config.harness.backend](config)
+  if config.method.reward == "rank_speed" and pool.executor_name != CUDA:
+    pool.close()
+    raise UsageError(
+      "config.method.reward=rank_speed needs a GPU: the judges have none, and "
+      "the CPU times nothing"
+    )
+  return pool

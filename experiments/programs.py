@@ -14,6 +14,7 @@ from leap_jax import (
   buffer,
   corrections,
   draws,
+  fitting,
   methods,
   optimizer,
   sampler,
@@ -22,7 +23,7 @@ from leap_jax import (
   update,
 )
 from leap_jax.models import attention, joined_layers
-from leap_jax.types import TrainState
+from leap_jax.types import Bucket, TrainState
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,15 +55,21 @@ def make_optimizer(config):
 
 
 def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
-  """How a run samples."""
+  """How a run samples.
+
+  Raises:
+    UsageError: this machine or this model cannot sample so.
+  """
   s = config.sampler
   implementation = s.attention
   if implementation == "auto":
-    implementation = attention.choose(s.dtype)
+    implementation = attention.choose(s.dtype, model)
+  elif implementation == attention.CUDNN:
+    fault = attention.fault_of_cudnn(s.dtype, model)
+    if fault is not None:
+      raise UsageError(f"config.sampler.attention=cudnn: {fault}")
   if s.shared_prompts:
-    fault = attention.fault_of_sharing(s.dtype)
-    if model.local_layers:
-      fault = "layers of this model see only a part of the past"
+    fault = attention.fault_of_sharing(s.dtype, model)
     if fault is not None:
       raise UsageError(f"config.sampler.shared_prompts=True: {fault}")
   return sampling.Settings(
@@ -81,6 +88,17 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
   )
 
 
+def fault_of_dtypes(config) -> str | None:
+  """What it costs that sampler and trainer compute in different types."""
+  policy, sampling_ = config.policy.dtype, config.sampler.dtype
+  if policy == sampling_:
+    return None
+  return (
+    f"config.policy.dtype={policy} and config.sampler.dtype={sampling_}: they "
+    "round differently (update/log_ratio_mean), and weights are held in both"
+  )
+
+
 def make_method(method) -> methods.Method:
   """From the section `method` of a config."""
   return methods.make_method(
@@ -91,6 +109,28 @@ def make_method(method) -> methods.Method:
     f_lo=method.f_lo,
     f_hi=method.f_hi,
     gamma=method.gamma,
+  )
+
+
+def compile_update(
+  run: Run, state: TrainState, buckets: tuple[Bucket, ...]
+) -> fitting.Fitted:
+  """The update that the settings ask for, with their optimizer and loss.
+
+  Args:
+    run: settings, model, devices, and what is trained.
+    state: only shapes and shardings matter.
+    buckets: likewise.
+
+  Raises:
+    DoesNotFit: into the memory of a device.
+  """
+  return compute.compile_update(
+    run,
+    state,
+    make_optimizer(run.config),
+    make_policy_loss(run.config),
+    buckets,
   )
 
 
@@ -114,15 +154,31 @@ def make_policy_loss(config) -> update.Objective:
   )
 
 
+def _say_idle(run):
+  """Tells of devices that a share of the rollout leaves without work."""
+  problems, devices = run.shape.num_problems, run.mesh.shape["data"]
+  idle = -problems % devices
+  if idle:
+    run.say(
+      f"config.rollout.num_problems={problems}: {idle} of the places for "
+      f"{problems + idle} problems on {devices} devices stay empty; a multiple "
+      f"of {devices} fills them"
+    )
+
+
 def compile_programs(run: Run, state: TrainState) -> Programs:
   """Compiles everything, the largest first; shows what it is doing."""
   config = run.config
   method = make_method(config.method)
+  fault = fault_of_dtypes(config)
+  if fault is not None:
+    run.say(f"warning: {fault}")
   specs = batching.bucket_specs(
     config.learner.bucket_tokens,
     config.learner.micro_tokens,
     run.mesh.shape["data"],
   )
+  _say_idle(run)
   with tqdm.tqdm(desc="compile", unit="program") as bar:
 
     def on_compile(name):
@@ -131,12 +187,8 @@ def compile_programs(run: Run, state: TrainState) -> Programs:
 
     on_compile("update")
     empty, _ = batching.pack_rows([], specs, run.shape.num_rows)
-    update_fn = compute.compile_update(
-      run,
-      state,
-      make_optimizer(config),
-      make_policy_loss(config),
-      tuple(sharding.shard_rows(run.mesh, b) for b in empty),
+    update_fn = compile_update(
+      run, state, tuple(sharding.shard_rows(run.mesh, b) for b in empty)
     )
     on_compile("policy")
     policy = compute.compile_policy(run, state)

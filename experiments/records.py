@@ -41,16 +41,11 @@ class Record:
   problems: list[dict[str, Any]]  # training problems that were met
 
 
-LENGTH = frozenset({"run.num_iterations", "iterations"})
-"""What rows of unequal length may differ in, besides."""
-
-
 def load(
   folder: pathlib.Path,
   rows: Sequence[Row],
   *,
   allow_mixed: bool,
-  may_differ: frozenset[str] = frozenset(),
 ) -> dict[str, list[Record]]:
   """All runs of some rows, by row name; sorted by seed.
 
@@ -58,7 +53,6 @@ def load(
     folder: with ROW/seedN/results.json and its neighbours.
     rows: of a table.
     allow_mixed: take runs of different commits or hardware.
-    may_differ: settings and sizes in which rows need not agree.
 
   Raises:
     TableError: a run cannot be read, lies in another one's folder, or is not
@@ -73,9 +67,11 @@ def load(
     for record in records:
       _check_place(record, row)
     found[row.name] = sorted(records, key=lambda record: record.seed)
-  _check_alike(rows, found, may_differ | _CHANGED | {"seed"})
+  every = [record for records in found.values() for record in records]
+  _check_alike(rows, found)
+  _check_budgets(every)
   if not allow_mixed:
-    _check_one_origin([r for records in found.values() for r in records])
+    _check_one_origin(every)
   return found
 
 
@@ -125,24 +121,53 @@ def _check_place(record, row):
       )
 
 
-def _check_alike(rows, found, may_differ):
+def _check_alike(rows, found):
   """Settings that a row does not change are those of all rows."""
+  # How many iterations were asked for says less than how many were done.
+  may_differ = _CHANGED | {"seed", "run.num_iterations"}
   first: dict[str, tuple[Any, pathlib.Path]] = {}
   for row in rows:
     for record in found[row.name]:
-      config = record.result["config"]
-      sizes = {"iterations": record.result["run"]["iterations"]}
-      if config.get("run.max_training_s") is not None:
-        sizes = {}  # the same time, as many iterations as fit
-      for key, value in (config | sizes).items():
+      for key, value in record.result["config"].items():
         if key in may_differ or key in row.settings:
           continue
+        if key in row.factors:
+          value = value / row.factors[key]
         other, path = first.setdefault(key, (value, record.path))
         if other != value:
+          scaled = f" times {row.factors[key]}" if key in row.factors else ""
           raise TableError(
-            f"{path} has {key}={other}, {record.path} {value}: not to be "
-            "compared"
+            f"{path} has {key}={other}, {record.path} {value}{scaled}: not to "
+            "be compared"
           )
+
+
+def used_up_s(records: Sequence[Record]) -> float | None:
+  """Seconds of training that every run was given and has used; else None."""
+  limits = {r.result["config"].get("run.max_training_s") for r in records}
+  if len(limits) != 1 or None in limits:
+    return None
+  (limit,) = limits
+  spent = min(record.evaluations[-1]["seconds"] for record in records)
+  return limit if spent >= limit else None
+
+
+def _check_budgets(records):
+  """As many iterations, or the same time and all of it."""
+  lengths = {r.result["run"]["iterations"]: r for r in records}
+  if len(lengths) < 2 or used_up_s(records) is not None:
+    return
+  fewest, most = (lengths[n] for n in (min(lengths), max(lengths)))
+  told = " and ".join(
+    f"{r.path} has iterations={r.result['run']['iterations']} "
+    f"({r.evaluations[-1]['seconds']:.0f} s of training)"
+    for r in (fewest, most)
+  )
+  raise TableError(
+    f"{told}: unequal budgets are not compared. Let all do as many iterations, "
+    "or give all the same run.max_training_s and enough run.num_iterations to "
+    "use it up"
+  )
 
 
 def _check_one_origin(records):

@@ -1,7 +1,8 @@
 """The rows of every table: which runs there are, and how they differ.
 
-A row is a change of `config.method`; `experiments.sweep` runs it, and
-`experiments.tables` shows it. Rows of several tables are run once.
+A row is a change of `config.method`, or a method at another learning rate;
+`experiments.sweep` runs it, and `experiments.tables` shows it. Rows of several
+tables are run once.
 """
 
 import dataclasses
@@ -16,6 +17,15 @@ class Row:
   name: str
   label: str
   settings: Mapping[str, Any]  # dotted names to values
+  # Dotted names to factors of what the sweep's config has. Powers of two: what
+  # is divided again is exactly that.
+  factors: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+def changed(row: Row, settings: Mapping[str, Any]) -> dict[str, Any]:
+  """Flat settings as a row has them."""
+  scaled = {key: settings[key] * by for key, by in row.factors.items()}
+  return {**settings, **row.settings, **scaled}
 
 
 # Settings that some row changes, as a row has them that does not.
@@ -55,6 +65,16 @@ _MAIN = (
 _GATE_OPEN = _row("gate_open", "off: all groups", gate="open")
 _RANK_STD = _row("reward_rank_std", "rank, divided by std", reward="rank_std")
 
+
+def _at_rate(method, name, label, factor):
+  return dataclasses.replace(
+    method,
+    name=f"{method.name}_{name}_rate",
+    label=f"{method.label}, {label} the learning rate",
+    factors={"learner.learning_rate": factor},
+  )
+
+
 TABLES: dict[str, tuple[Row, ...]] = {
   "main": _MAIN,
   "cost": _MAIN,
@@ -93,7 +113,7 @@ TABLES: dict[str, tuple[Row, ...]] = {
       "rank, tiers of failure",
       reward="rank_fail_tiers",
     ),
-    # On a CPU nothing is timed, and this is LEAP to the last bit.
+    # On a CPU nothing is timed; a sweep there leaves this row out.
     _row(
       "reward_rank_speed", "rank, then speed", reward="rank_speed", timing=True
     ),
@@ -135,6 +155,16 @@ TABLES: dict[str, tuple[Row, ...]] = {
         name=method.name,
         sampling="predictive",
       ),
+    )
+  ),
+  # One learning rate serves all methods of the other tables.
+  "learning_rate": tuple(
+    row
+    for method in (GRPO_SINGLE, GRPO_MULTI, LEAP)
+    for row in (
+      _at_rate(method, "half", "half", 0.5),
+      method,
+      _at_rate(method, "double", "twice", 2.0),
     )
   ),
 }

@@ -14,12 +14,14 @@ import time
 from absl import flags
 
 from experiments import settings as settings_lib
+from experiments.config_file import Occupied
 from experiments.settings import UsageError
 
 # Everything else is imported where it is used: a mistake on the command line
 # is answered at once, before JAX is loaded.
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_NON_FINITE = 0, 1, 2, 3
+EXIT_MACHINE = 4  # the request is right: the same command may do later
 
 
 def _define(values: flags.FlagValues) -> None:
@@ -60,45 +62,11 @@ def _say(text: str) -> None:
   tqdm.tqdm.write(text, file=sys.stderr)
 
 
-def _policy(config, run_folder, train_names, pool):
-  """Sizes, parameters and tokenizer of the policy to start from, and the
-  conversations of its warm start."""
-  import jax
-
-  from experiments import cold_start, memory_check, policies
-  from leap_jax import tokenizer
-  from leap_jax.models import sizes, transformer
-
-  opened = None
-  if config.policy.source != "random":
-    opened = policies.open_source(config)
-    _say(memory_check.check(config, opened.config))
-  else:
-    about = sizes.model_config(config.policy.size, config.policy.vocab_size)
-    _say(memory_check.check(config, about))
-  dataset = None
-  if config.warm_start.num_steps:
-    dataset = cold_start.load(run_folder) or cold_start.make_for_run(
-      config, run_folder, train_names, pool
-    )
-  if opened is not None:
-    return opened.config, opened.read(), opened.tokenizer, dataset
-  path = run_folder / "tokenizer.json"
-  if not path.exists():
-    texts = [message.text for turns in dataset for message in turns]
-    tokenizer.train(texts, config.policy.vocab_size).save(path)
-  vocabulary = tokenizer.load(path)
-  model = sizes.model_config(config.policy.size, vocabulary.vocab_size)
-  params = transformer.init(model, jax.random.key(config.seed))
-  return model, params, vocabulary, dataset
-
-
-def _train(config, settings, run_folder, checkpoint_folder, pool) -> int:
+def _train(config, settings, run_folder, shared_folder, pool) -> int:
   """Everything behind the start-up checks."""
   import contextlib
   import dataclasses
 
-  import jax
   import numpy as np
 
   from experiments import (
@@ -109,21 +77,20 @@ def _train(config, settings, run_folder, checkpoint_folder, pool) -> int:
     picture,
     problem_sets,
     report,
+    start,
     state,
     warm_start,
     workdir,
   )
   from experiments import programs as programs_lib
   from leap_jax import (
-    buffer,
     checkpoint,
     compilations,
+    memory,
     metrics,
     policy_io,
     sharding,
-    update,
   )
-  from leap_jax.models import transformer
 
   if config.run.compilation_cache is not None:
     compile_cache.use(config.run.compilation_cache)
@@ -131,9 +98,8 @@ def _train(config, settings, run_folder, checkpoint_folder, pool) -> int:
     compiled = stack.enter_context(compilations.counted())
     started = time.perf_counter()
     train_names, heldout_names = problem_sets.names(config)
-    model, params, tokenizer, dataset = _policy(
-      config, run_folder, train_names, pool
-    )
+    source = start.open_policy(config, shared_folder, train_names, pool, _say)
+    model, tokenizer = source.model, source.tokenizer
     shape = state.rollout_shape(config)
     policy = config.problems.long_prompts
     train_cards, skipped = problem_sets.cards(
@@ -143,42 +109,15 @@ def _train(config, settings, run_folder, checkpoint_folder, pool) -> int:
       heldout_names, tokenizer, shape, policy
     )
     mesh = sharding.make_mesh(config.run.model_devices)
-    count = transformer.num_params(params)
-    training = compute.split_policy(config, model, mesh, params)
-    del params
-
-    def fresh_state(params):
-      tx = programs_lib.make_optimizer(config)
-      return sharding.shard_params(model, mesh, update.init_state(params, tx))
-
-    train_state = fresh_state(training.params)
-    base = compute.base_record(config, training.frozen)
+    count = memory.num_params(model)
     checkpoints = checkpoint.Checkpoints(
-      checkpoint_folder, config.run.keep_checkpoints
+      shared_folder / "checkpoints", config.run.keep_checkpoints
     )
     stack.callback(checkpoints.close)
-
-    empty = sharding.replicate(mesh, buffer.init(shape))
-    abstract = jax.tree.map(
-      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding),
-      {"train": train_state, "rollouts": empty},
+    progress, train_state, rollouts, frozen, base = start.begin(
+      config, source, mesh, shared_folder, checkpoints, _say
     )
-    restored = checkpoints.restore_latest(abstract)
-    progress, rollouts = state.Progress(), empty
-    if restored is None and workdir.outcome(run_folder) is not None:
-      raise UsageError(
-        f"{run_folder} holds results but no checkpoint to go on from; use "
-        "another --workdir"
-      )
-    if restored is not None:
-      step, saved, record = restored
-      compute.check_base(base, record.pop("base", None))
-      progress = state.Progress.from_record(record)
-      train_state, rollouts = saved["train"], saved["rollouts"]
-      _say(
-        f"resuming from checkpoint {step}: {progress.warm_steps} warm-start "
-        f"steps, {progress.iterations} iterations done"
-      )
+    trained = compute.trained_of(config)
     writer = metrics.Writer(
       run_folder, progress.warm_steps + progress.iterations
     )
@@ -198,25 +137,28 @@ def _train(config, settings, run_folder, checkpoint_folder, pool) -> int:
       heldout=heldout_cards,
       num_skipped=skipped + skipped_too,
       say=_say,
-      trained=training.trained,
-      frozen=training.frozen,
+      trained=trained,
+      frozen=frozen,
       base=base,
       problems=progress.problems,
+      remat=progress.remat,
     )
     _say(
       f"policy: {count / 1e6:.2f} M parameters, {model.vocab_size} tokens; "
       f"problems: {len(train_cards)} to train, {len(heldout_cards)} held out"
       + (f", {run.num_skipped} too long" if run.num_skipped else "")
     )
+    is_warm = progress.warm_steps >= config.warm_start.num_steps
+    dataset = () if is_warm else source.conversations()
     progress.spend("start", time.perf_counter() - started)
 
     # -------------------------------------------------------- warm start
-    if progress.warm_steps < config.warm_start.num_steps:
+    if not is_warm:
       train_state = warm_start.warm_start(
         run, train_state, progress, rollouts, dataset
       )
       # Reinforcement learning starts with an optimizer of its own.
-      train_state = fresh_state(train_state.params)
+      train_state = start.fresh_state(config, model, mesh, train_state.params)
 
     # ----------------------------------------------------------- compile
     started = time.perf_counter()
@@ -245,7 +187,7 @@ def _train(config, settings, run_folder, checkpoint_folder, pool) -> int:
     policy_io.save(
       run_folder / "policy",
       model,
-      compute.exported(training, train_state),
+      compute.exported(trained, frozen, train_state),
       tokenizer,
       np.float32,
     )
@@ -280,7 +222,10 @@ def _connect(values) -> None:
     )
   from leap_jax import hosts
 
-  hosts.connect(values.coordinator, values.num_processes, values.process_id)
+  try:
+    hosts.connect(values.coordinator, values.num_processes, values.process_id)
+  except hosts.Unlike as error:
+    raise UsageError(str(error)) from None
 
 
 def _finished(config, run_folder) -> bool:
@@ -327,34 +272,34 @@ def main(argv: list[str]) -> int:
       workdir.check(run_folder, settings)
       if _finished(config, run_folder):
         return EXIT_OK
-      checkpoints = run_folder / "checkpoints"
+      shared_folder = run_folder
       if values.process_id > 0:
         # What the others write for themselves is thrown away.
         run_folder = stack.enter_context(workdir.scratch())
       workdir.record(run_folder, settings)
-      return _run(config, settings, run_folder, checkpoints, fail)
+      return _run(config, settings, run_folder, shared_folder, fail)
+  except Occupied as error:
+    fail(error)
+    return EXIT_MACHINE
   except UsageError as error:
     fail(error)
     return EXIT_USAGE
 
 
-def _run(config, settings, run_folder, checkpoint_folder, fail) -> int:
+def _run(config, settings, run_folder, shared_folder, fail) -> int:
   """A run whose folder is ours; every failure is a line and a status."""
   for key, value in settings.items():
     _say(f"config.{key}={value}")
-
-  import jax
 
   from experiments import pools, state, workdir
   from kernels_eval import client
   from leap_jax import checkpoint, fitting, hosts, policy_io, sharding
 
+  last_checkpoint = lambda: workdir.last_checkpoint(shared_folder)
   try:
-    with pools.make_pool(config) as pool:
+    with hosts.judges(lambda: pools.make_pool(config)) as pool:
       _say(pool.description)
-      if jax.process_count() > 1:
-        pool = hosts.SharedPool(pool)
-      return _train(config, settings, run_folder, checkpoint_folder, pool)
+      return _train(config, settings, run_folder, shared_folder, pool)
   except (
     policy_io.PolicyError,
     fitting.DoesNotFit,
@@ -362,26 +307,27 @@ def _run(config, settings, run_folder, checkpoint_folder, fail) -> int:
   ) as error:
     fail(error)
     return EXIT_USAGE
+  except fitting.XlaError as error:
+    line = fitting.out_of_memory(error)
+    if line is None:
+      raise
+    fail(f"{line}; {workdir.last_checkpoint(run_folder)}")
+    return EXIT_FAILED
   except client.HarnessError as error:
     fail(f"infrastructure_error: {error}")
-    return EXIT_USAGE
+    return EXIT_MACHINE
   except state.NonFinite as error:
-    fail(f"{error}; {workdir.last_checkpoint(run_folder)}")
+    fail(f"{error}; {last_checkpoint()}")
     return EXIT_NON_FINITE
   except checkpoint.CheckpointError as error:
-    fail(f"{error}; {workdir.last_checkpoint(run_folder)}")
+    fail(f"{error}; {last_checkpoint()}")
     return EXIT_FAILED
   except OSError as error:
     where = f" ({error.filename})" if error.filename else ""
-    fail(
-      f"{error.strerror or error}{where}; {workdir.last_checkpoint(run_folder)}"
-    )
+    fail(f"{error.strerror or error}{where}; {last_checkpoint()}")
     return EXIT_FAILED
   except KeyboardInterrupt:
-    fail(
-      f"interrupted; {workdir.last_checkpoint(run_folder)}; the same command "
-      "goes on"
-    )
+    fail(f"interrupted; {last_checkpoint()}; the same command goes on")
     return EXIT_FAILED
 
 

@@ -50,6 +50,8 @@ class Progress:
   # Held-out evaluations so far: the lines of heldout.jsonl.
   evaluations: list[dict[str, Any]] = dataclasses.field(default_factory=list)
   problems: history.History = dataclasses.field(default_factory=history.History)
+  # By stage, the key of whole_rows.REMAT that its update is computed with.
+  remat: dict[str, str] = dataclasses.field(default_factory=dict)
 
   @classmethod
   def from_record(cls, record: dict[str, Any]) -> "Progress":
@@ -85,6 +87,8 @@ class Run:
   trained: Trained = whole_policy("float32")
   frozen: Any = None  # of the policy, where only a part is trained
   base: dict[str, str] | None = None  # which policy that is; in checkpoints
+  # That of the run's Progress.
+  remat: dict[str, str] = dataclasses.field(default_factory=dict)
 
   def bar(self, total: int, text: str, done: int = 0) -> tqdm.tqdm:
     """A progress bar."""

@@ -19,17 +19,20 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 
 from absl import flags
 
 from experiments import collected, rows, sweep_plan, workdir
 from experiments import settings as settings_lib
-from experiments.config_file import UsageError
+from experiments.config_file import Occupied, UsageError
 from experiments.sweep_plan import Planned, seconds_if_done
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
-_RUN_USAGE = 2  # a run's own: its request is wrong, so is that of the others
+# A run's own: its request is wrong, and so is that of the others; the machine
+# failed, or the run's last process still holds its folder.
+_RUN_USAGE, _RUN_MACHINE = 2, 4
 _STOP_S = 120  # a run that is told to stop may take this long
 _PR_SET_PDEATHSIG = 1
 
@@ -125,6 +128,27 @@ def _run(planned: Planned) -> int:
     raise
 
 
+def _run_again_if_machine_failed(planned: Planned) -> int:
+  """`_run`; once more where not the run but the machine was at fault."""
+  code = _run(planned)
+  if code != _RUN_MACHINE:
+    return code
+  _wait_until_free(planned.run_folder)
+  _say(f"{planned.name}: a fault of the machine (see above); once more")
+  return _run(planned)
+
+
+def _wait_until_free(run_folder: pathlib.Path) -> None:
+  """Gives another process, perhaps at its last checkpoint, time to end."""
+  deadline = time.monotonic() + _STOP_S
+  while time.monotonic() < deadline:
+    try:
+      with workdir.held(run_folder):
+        return
+    except Occupied:
+      time.sleep(0.5)
+
+
 def _say(text: str) -> None:
   print(f"experiments.sweep: {text}", file=sys.stderr, flush=True)
 
@@ -135,7 +159,7 @@ def _plan(argv, config, values) -> list[Planned]:
   return sweep_plan.plan(
     argv,
     config,
-    sweep_plan.chosen(values.table, values.rows),
+    sweep_plan.chosen(values.table, values.rows, config.harness.executor),
     values.seeds,
     pathlib.Path(values.runs or f"runs/sweep/{stem}"),
     pathlib.Path(values.results or kept),
@@ -193,7 +217,7 @@ def _sweep(planned: Sequence[Planned], replace: bool) -> int:
     number = len(planned) - len(left) + 1
     rest = sweep_plan.time_left(left, known)
     _say(f"[{number}/{len(planned)}] {one.name}; {rest}")
-    code = _run(one)
+    code = _run_again_if_machine_failed(one)
     left = left[1:]
     if code == _RUN_USAGE:
       _say(f"{one.name} could not start (see above); the sweep ends")

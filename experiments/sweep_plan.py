@@ -30,12 +30,16 @@ class Planned:
     return f"{self.row.name} seed {self.seed}"
 
 
-def chosen(table: str | None, only: str | None) -> list[rows.Row]:
+def chosen(
+  table: str | None, only: str | None, executor: str
+) -> list[rows.Row]:
   """The rows that are asked for.
 
   Args:
     table: of rows.TABLES.
-    only: names of some of its rows, with commas; None = all.
+    only: names of some of its rows, with commas; None = all that this executor
+      can run.
+    executor: of the harness; "cpu" times nothing.
 
   Raises:
     UsageError: names what there is.
@@ -48,7 +52,10 @@ def chosen(table: str | None, only: str | None) -> list[rows.Row]:
     raise UsageError(f"no table {table}; there are {tables}{hint}")
   members = {row.name: row for row in rows.TABLES[table]}
   if only is None:
-    return list(members.values())
+    is_timed = lambda row: row.settings["harness.timing"]
+    return [
+      row for row in members.values() if executor != "cpu" or not is_timed(row)
+    ]
   wanted = [name.strip() for name in only.split(",")]
   for name in wanted:
     if name not in members:
@@ -97,9 +104,13 @@ def plan(
   planned = []
   for seed in range(num_seeds):
     for row in wanted:
-      changed = row.settings | {"seed": seed}
-      # One run's settings, checked as that run will check them.
       own = copy.deepcopy(config)
+      flat = settings_lib.flat(own)
+      flat = rows.changed(row, flat) | {"seed": seed}
+      changed = {
+        key: flat[key] for key in (*row.settings, *row.factors, "seed")
+      }
+      # One run's settings, checked as that run will check them.
       own.update_from_flattened_dict(changed)
       settings_lib.validate(own)
       planned.append(

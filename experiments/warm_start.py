@@ -58,7 +58,12 @@ def warm_start(
     return tuple(sharding.shard_rows(run.mesh, b) for b in buckets)
 
   step_fn = compute.compile_update(
-    run, state, make_optimizer(run.config), update.SUPERVISED, batch_at(0)
+    run,
+    state,
+    make_optimizer(run.config),
+    update.SUPERVISED,
+    batch_at(0),
+    stage="warm_start",
   )
   with run.bar(config.num_steps, "warm start", progress.warm_steps) as bar:
     while progress.warm_steps < config.num_steps:

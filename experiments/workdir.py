@@ -28,7 +28,7 @@ from typing import Any
 
 import msgspec
 
-from experiments.settings import UsageError
+from experiments.config_file import Occupied, UsageError
 from leap_jax.types import Trajectory
 
 # Settings that may change when a run goes on: they do not touch what has been
@@ -83,7 +83,8 @@ def held(workdir: pathlib.Path, option: str = "--workdir") -> Iterator[None]:
     option: the flag that names another one, for the message.
 
   Raises:
-    UsageError: another process holds it, or the folder is not writable.
+    Occupied: another process holds it.
+    UsageError: the folder is not writable.
   """
   try:
     workdir.mkdir(parents=True, exist_ok=True)
@@ -97,7 +98,7 @@ def held(workdir: pathlib.Path, option: str = "--workdir") -> Iterator[None]:
       fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
       file.seek(0)
-      raise UsageError(
+      raise Occupied(
         f"process {file.read().strip() or '?'} is working in {workdir}; wait "
         f"for it, or use another {option}"
       ) from None
@@ -136,6 +137,18 @@ def check(workdir: pathlib.Path, settings: dict[str, Any]) -> None:
         f"{workdir} holds a run with config.{key}={old}, now it is {new}; use "
         "another --workdir, or the old setting"
       )
+
+
+def settings_of(workdir: pathlib.Path) -> dict[str, Any]:
+  """The settings of the run that has worked in a folder.
+
+  Raises:
+    UsageError: there was none.
+  """
+  settings = _read_json(workdir / "config.json")
+  if settings is None:
+    raise UsageError(f"{workdir} is no work folder: it has no config.json")
+  return settings
 
 
 def record(workdir: pathlib.Path, settings: dict[str, Any]) -> None:

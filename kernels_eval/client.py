@@ -35,9 +35,18 @@ from kernels_eval.schema import (
 from kernels_eval.settings import Settings
 
 _GRACE_S = 15.0
-QUEUE_S = 600.0
+# In the queue of a GPU: for judges that have it for themselves, and for a long
+# job of each of the others.
+QUEUE_S, QUEUE_S_PER_JUDGE = 600.0, 60.0
 _MAX_FAILED_STARTS = 3
 DEFAULT_SETTINGS = Settings()
+
+
+def gpu_queue_s(num_judges: int) -> float:
+  """How long a job of one of a GPU's judges may have to wait for it."""
+  return QUEUE_S + QUEUE_S_PER_JUDGE * num_judges
+
+
 DEFAULT_CUDA_SETTINGS = CudaSettings()
 
 
@@ -296,8 +305,9 @@ class Pool(batches.Judges):
   @property
   def seconds_allowed(self) -> float:
     """For one judge's answer to one request. Jobs on a GPU stand in a queue."""
-    queue_s = 0.0 if self._server is None else QUEUE_S
-    return super().seconds_allowed + queue_s
+    if self._server is None:
+      return super().seconds_allowed
+    return super().seconds_allowed + gpu_queue_s(len(self._workers))
 
   def _replace(self, i, waiting, reason):
     worker = self._workers[i]

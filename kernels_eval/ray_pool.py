@@ -33,6 +33,7 @@ from kernels_eval import (
   addresses,
   batches,
   client,
+  executors,
   node_agent,
   ray_cluster,
   verdict_cache,
@@ -121,8 +122,6 @@ class RayPool(batches.Judges):
     )
     self._num_workers = num_workers
     self._silence_s, self._patience_s = silence_s, patience_s
-    # A machine may try a candidate twice, behind another that it tries twice.
-    self._answer_s = 4 * self.seconds_allowed
     self._setup = lambda num_judges: msgspec.msgpack.encode(
       node_agent.Setup(
         HARNESS_VERSION, num_judges, seed, settings, executor, cuda_settings
@@ -249,7 +248,16 @@ class RayPool(batches.Judges):
         node.agent.judge, worker_lib.encode(job.request)
       )
       node.num_running += 1
-      self._calls[call] = _Call(node, time.monotonic() + self._answer_s, job)
+      deadline = time.monotonic() + self._answer_s(node.welcome)
+      self._calls[call] = _Call(node, deadline, job)
+
+  def _answer_s(self, welcome):
+    """A machine may try a candidate twice, behind another that it tries twice,
+    and its judges stand in the queue of its GPU."""
+    queue_s = 0.0
+    if self.hello.executor == executors.CUDA:
+      queue_s = client.gpu_queue_s(welcome.num_judges)
+    return 4 * (self.seconds_allowed + queue_s)
 
   def _take(self, waiting, node, ids):
     """A job that this machine has not failed at, if others can have those."""

@@ -17,6 +17,9 @@ from leap_jax.types import Bucket, TrainState
 HEADROOM_FRACTION = 0.06
 
 
+XlaError = jax.errors.JaxRuntimeError  # out of memory, among others
+
+
 class DoesNotFit(Exception):
   """No way to compute the update fits; one line says what was tried."""
 
@@ -32,6 +35,23 @@ class Fitted:
   def __call__(self, state: TrainState, buckets: tuple[Bucket, ...]):
     """One update."""
     return self.step(state, buckets)
+
+
+def out_of_memory(error: BaseException) -> str | None:
+  """One line if a device had no more memory; None for any other error.
+
+  The compiler runs out of it too: it tries algorithms on the device.
+  """
+  text = str(error)
+  is_full = "RESOURCE_EXHAUSTED" in text or "CUDA_ERROR_OUT_OF_MEMORY" in text
+  if not isinstance(error, XlaError) or not is_full:
+    return None
+  what = text.splitlines()[0].removeprefix("RESOURCE_EXHAUSTED: ")
+  return (
+    f"a device has no more memory ({what[:200]}); lower config.learner."
+    "micro_tokens (update), config.sampler.max_slots or "
+    "config.rollout.num_problems (sampling)"
+  )
 
 
 def program_bytes(compiled) -> int:
@@ -78,6 +98,7 @@ def compile_update(
   *,
   frozen: Any = None,
   limit_bytes: int | None = None,
+  advice: str,
   say: Callable[[str], None] = lambda text: None,
 ) -> Fitted:
   """Compiles for these shapes and shardings; the state is donated.
@@ -90,7 +111,9 @@ def compile_update(
     state: of training; only shapes and shardings matter.
     buckets: likewise.
     frozen: arrays that every call gets as they are.
-    limit_bytes: for the program on each device; None takes the first candidate.
+    limit_bytes: for the program on each device; None takes the first candidate
+      that compiles.
+    advice: what to do if none fits.
     say: told what was chosen.
 
   Raises:
@@ -107,11 +130,17 @@ def compile_update(
   shardings = jax.tree.map(lambda x: x.sharding, abstract[0])
   tried = []
   for name in candidates:
-    compiled = (
-      jax.jit(make(name), donate_argnums=0, out_shardings=(shardings, None))
-      .lower(*abstract)
-      .compile()
-    )
+    try:
+      compiled = (
+        jax.jit(make(name), donate_argnums=0, out_shardings=(shardings, None))
+        .lower(*abstract)
+        .compile()
+      )
+    except XlaError as error:
+      if out_of_memory(error) is None:
+        raise
+      tried.append(f"{name} more than there is")
+      continue
     used = program_bytes(compiled)
     tried.append(f"{name} {used / 2**30:.2f} GiB")
     if limit_bytes is None or used <= limit_bytes:
@@ -122,7 +151,10 @@ def compile_update(
         )
       step = lambda state, buckets, run=compiled: run(state, buckets, frozen)
       return Fitted(step, name, used)
+  present = (
+    "" if limit_bytes is None else f"{limit_bytes / 2**30:.2f} GiB of a "
+  )
   raise DoesNotFit(
-    f"the update needs more memory than the {limit_bytes / 2**30:.2f} GiB of a "
-    f"device: {', '.join(tried)}; lower config.learner.micro_tokens"
+    f"the update needs more memory than the {present}device: "
+    f"{', '.join(tried)}; {advice}"
   )

@@ -31,7 +31,7 @@ class History:
   """All problems, and how far the draw has come."""
 
   seen: dict[str, Seen] = dataclasses.field(default_factory=dict)
-  cursor: int = 0  # places of the order that were looked at (predictive draw)
+  cursor: int = 0  # places of the order of problems that were looked at
 
   @classmethod
   def from_record(cls, record: dict[str, Any]) -> "History":

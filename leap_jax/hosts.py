@@ -2,12 +2,14 @@
 
 Every process makes the same decisions from the same numbers; arrays of the
 device mesh span all processes, and what the host reads of them is on every
-device. Only verdicts come from outside of the program: each process has a share
-of the candidates judged, and all of them get all verdicts. The first process
-alone writes files.
+device. What is each process's own is exchanged before anything is decided by
+it: clocks and files are the first one's (`from_first`), memory is the least of
+all (`from_all`). Each process has a share of the candidates judged, and all of
+them get all verdicts, or the same fault. The first process alone writes files.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -15,7 +17,12 @@ import msgspec
 import numpy as np
 from jax.experimental import multihost_utils
 
+from kernels_eval.client import HarnessError
 from kernels_eval.schema import Evaluation, Request
+
+
+class Unlike(Exception):
+  """Processes do not go together; one line says how."""
 
 
 def connect(coordinator: str, num_processes: int, process_id: int) -> None:
@@ -25,12 +32,42 @@ def connect(coordinator: str, num_processes: int, process_id: int) -> None:
     coordinator: host:port of the first process.
     num_processes: of the program.
     process_id: of this one, from 0.
+
+  Raises:
+    Unlike: they have other devices or other libraries.
   """
   jax.distributed.initialize(
     coordinator_address=coordinator,
     num_processes=num_processes,
     process_id=process_id,
   )
+  device = jax.local_devices()[0]
+  runtime = " ".join(device.client.platform_version.split())
+  check_alike(
+    f"{jax.local_device_count()} x {device.device_kind}, jax "
+    f"{jax.__version__}, {runtime}"
+  )
+
+
+def check_alike(about: str) -> None:
+  """Refuses processes that would choose different programs.
+
+  What suits a device (an implementation of attention, a way to compute the
+  update) is found out by each process for itself.
+
+  Args:
+    about: what the choices depend on. All processes call this.
+
+  Raises:
+    Unlike: not the same everywhere; in all processes.
+  """
+  first, *others = from_all(about)
+  for process, other in enumerate(others, 1):
+    if other != first:
+      raise Unlike(
+        f"process 0 has {first}; process {process} has {other}; a run needs "
+        "the same on all of its hosts"
+      )
 
 
 def is_first() -> bool:
@@ -64,22 +101,55 @@ def exchange(message: bytes) -> list[bytes]:
   ]
 
 
+def from_all(value: Any) -> list[Any]:
+  """Everybody's value, in the order of the processes. All processes call this.
+
+  Args:
+    value: what msgpack can hold; a float arrives with all its bits.
+  """
+  if jax.process_count() == 1:
+    return [value]
+  return [
+    msgspec.msgpack.decode(part)
+    for part in exchange(msgspec.msgpack.encode(value))
+  ]
+
+
+def from_first(value: Any) -> Any:
+  """The first process's value, in all of them. All processes call this."""
+  return from_all(value)[0]
+
+
+def _raise_same(faults):
+  """The first fault of any process, in all of them in the same words."""
+  for process, fault in enumerate(faults):
+    if fault is not None:
+      raise HarnessError(f"process {process}: {fault}")
+
+
+class _Part(msgspec.Struct):
+  """What a process says of its share."""
+
+  verdicts: list[Evaluation]
+  fault: str | None
+  num_evaluated: int
+  num_restarts: int
+
+
 class SharedPool:
   """The judges of all processes: each has its own judge a share."""
 
   def __init__(self, pool: Any):
     """Args: pool: this process's judges (kernels_eval.batches.Judges)."""
     self._pool = pool
+    # Of all processes, as of the last verdicts.
+    self.num_evaluated = 0  # different texts given to a judge, by process
+    self.num_restarts = 0  # judges that were replaced
 
   @property
-  def num_evaluated(self) -> int:
-    """Different texts given to a judge of this process."""
-    return self._pool.num_evaluated
-
-  @property
-  def num_restarts(self) -> int:
-    """Judges of this process that were replaced."""
-    return self._pool.num_restarts
+  def description(self) -> str:
+    """One line about the judges of this process."""
+    return self._pool.description
 
   def evaluate(
     self,
@@ -91,13 +161,52 @@ class SharedPool:
     Args:
       requests: the same in every process.
       on_result: called with each answer of this process's share.
+
+    Raises:
+      HarnessError: the judges of a process failed; in all processes.
     """
     mine = requests[jax.process_index() :: jax.process_count()]
-    verdicts = self._pool.evaluate(mine, on_result) if mine else []
+    verdicts, fault = [], None
+    try:
+      if mine:
+        verdicts = self._pool.evaluate(mine, on_result)
+    except HarnessError as error:  # the others wait for what is said here
+      fault = str(error)
+    part = _Part(
+      verdicts, fault, self._pool.num_evaluated, self._pool.num_restarts
+    )
     parts = [
-      msgspec.msgpack.decode(part, type=list[Evaluation])
-      for part in exchange(msgspec.msgpack.encode(verdicts))
+      msgspec.msgpack.decode(part, type=_Part)
+      for part in exchange(msgspec.msgpack.encode(part))
     ]
+    _raise_same([part.fault for part in parts])
+    self.num_evaluated = sum(part.num_evaluated for part in parts)
+    self.num_restarts = sum(part.num_restarts for part in parts)
+    shares = [part.verdicts for part in parts]
     return [
-      parts[i % len(parts)][i // len(parts)] for i in range(len(requests))
+      shares[i % len(shares)][i // len(shares)] for i in range(len(requests))
     ]
+
+
+@contextlib.contextmanager
+def judges(make: Callable[[], Any]) -> Iterator[Any]:
+  """The judges of all processes, closed at the end.
+
+  Args:
+    make: this process's judges, a context manager.
+
+  Raises:
+    HarnessError: a process has none; in all processes.
+  """
+  if jax.process_count() == 1:
+    with make() as pool:
+      yield pool
+    return
+  with contextlib.ExitStack() as stack:
+    pool, fault = None, None
+    try:
+      pool = stack.enter_context(make())
+    except HarnessError as error:
+      fault = str(error)
+    _raise_same(from_all(fault))
+    yield SharedPool(pool)

@@ -7,8 +7,9 @@ before the turn is over, since the gate looks at all of them.
 """
 
 import concurrent.futures
+import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -39,6 +40,17 @@ def _requests(call, problems, turn, decode):
   return requests
 
 
+@contextlib.contextmanager
+def _other_thread() -> Iterator[concurrent.futures.ThreadPoolExecutor]:
+  """One thread. Whatever fails here, an interrupt too, ends what waits for it:
+  only the batch at hand is waited for, since its judges are in use."""
+  executor = concurrent.futures.ThreadPoolExecutor(1)
+  try:
+    yield executor
+  finally:
+    executor.shutdown(cancel_futures=True)
+
+
 def judge_as_they_end(
   calls: Iterable[Call],
   problems: Mapping[int, ProblemCard],
@@ -56,7 +68,8 @@ def judge_as_they_end(
     evaluate: the harness; called by one thread at a time.
 
   Raises:
-    Exception: whatever `evaluate` raises.
+    Exception: whatever `evaluate` raises, when the call that is sampled
+      meanwhile has ended.
   """
   seen, beside, later, judged, num_ended = [], [], [], [], 0
   judge_seconds = 0.0
@@ -68,9 +81,12 @@ def judge_as_they_end(
     judge_seconds += time.perf_counter() - started
     return zip(rows, requests, evaluations, strict=True)
 
-  with concurrent.futures.ThreadPoolExecutor(1) as other_thread:
+  with _other_thread() as other_thread:
     started = time.perf_counter()
     for call in calls:
+      for future in beside:
+        if future.done():
+          future.result()  # raises what the harness did
       seen.append(call)
       rows = call.rows.tolist()
       requests = _requests(call, problems, turn, decode)

@@ -2,21 +2,25 @@
 
 What is held for the whole run (masters, moments), what an update adds (copies
 in the dtype of computation, gradients, activations, logits) and what sampling
-adds (weights, caches). The larger of the two phases counts. Activations are an
-estimate: what the compiler really uses is known, and printed, when the update
-has been compiled.
+adds (weights, caches). The larger of the two phases counts. The sampler's
+arrays are those of its own code, by their shapes alone. Activations and working
+memory are estimates: what the compiler really uses is known, and printed, when
+the update has been compiled.
 
 All bytes are those of one device.
 """
 
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import numpy as np
 
-from leap_jax.models import transformer
+from leap_jax import sampler_programs, sampling
+from leap_jax.models import attention, transformer
 from leap_jax.models.config import ModelConfig
+from leap_jax.types import RolloutShape
 
 _FLOAT32 = 4
 
@@ -32,9 +36,8 @@ class Plan:
   head_tokens: int
   lora_rank: int
   lora_targets: tuple[str, ...]
-  sampler_dtype: str
-  cache_rows: int
-  cache_tokens: int  # of each row
+  shape: RolloutShape
+  sampler: sampling.Settings
   data_devices: int  # that the rows and all parameters are split over
   model_devices: int  # that heads and parameters are split over
 
@@ -55,12 +58,21 @@ class Needs:
 
 
 @functools.cache
-def num_params(config: ModelConfig) -> int:
-  """Parameters of a model; none is made."""
-  shapes = jax.eval_shape(
+def _params(config):
+  """Shapes of a model's parameters; none is made."""
+  return jax.eval_shape(
     lambda key: transformer.init(config, key), jax.random.key(0)
   )
-  return sum(int(np.prod(x.shape)) for x in jax.tree.leaves(shapes))
+
+
+def num_params(config: ModelConfig) -> int:
+  """Parameters of a model; none is made."""
+  return transformer.num_params(_params(config))
+
+
+def _bytes(tree: Any) -> int:
+  """Of arrays or shapes."""
+  return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
 def num_adapter_params(
@@ -111,6 +123,67 @@ def _activation_bytes(config, plan, itemsize):
   )
 
 
+def _one_layer(config, settings, rows, tokens, keys, gathered=0):
+  """Bytes while the sampler reads `tokens` new ones of each row: those of
+  attention or of the MLP, whichever needs more."""
+  itemsize = jax.numpy.dtype(settings.dtype).itemsize
+  heads = (config.num_heads + 2 * config.num_kv_heads) * config.head_size
+  scores = 0
+  if settings.implementation == attention.XLA:  # and their softmax
+    scores = 2 * _FLOAT32 * config.num_heads * keys
+  attended = (config.width + heads) * itemsize + scores
+  mlp = (2 * config.width + 3 * config.mlp_width) * itemsize
+  return max(rows * tokens * attended + gathered, rows * tokens * mlp)
+
+
+def _working(config, share, settings, caches):
+  """Bytes of the sampler's largest temporary, `caches` being the bytes of its
+  caches: a layer of what is read, or copies of the rows that decode."""
+  prompts = sampler_programs.prompts_per_call(share, settings)
+  length = share.max_prompt_tokens
+  decode, more = sampler_programs.program_sizes(share, settings)
+  room = sampling.room(share, settings)
+  largest = [_one_layer(config, settings, prompts, length, length)]
+  layer = caches / config.num_layers / (room * share.num_rows)
+  for width, rows in more:
+    largest.append(
+      _one_layer(
+        config,
+        settings,
+        rows,
+        share.max_feedback_tokens,
+        width,
+        layer * rows * width,
+      )
+    )
+  if settings.implementation == attention.XLA:
+    largest += [
+      layer * config.num_layers * rows * width
+      for width, rows in decode
+      if (width, rows) != (room, share.num_rows)
+    ]
+  return int(max(largest))
+
+
+def _sampling_needs(config, plan):
+  """What a device's share of the sampler holds while it samples."""
+  settings = plan.sampler
+  share = sampler_programs.share_of(plan.shape, plan.data_devices)
+  state = jax.eval_shape(lambda: sampling.empty_state(config, share, settings))
+  weights = jax.eval_shape(
+    functools.partial(sampling.weights_of, config, settings), _params(config)
+  )
+  rest = state._replace(prompts=None, caches=(), logits=None)
+  return {
+    "weights": _bytes(weights),  # every device has all of them
+    "caches": _bytes((state.prompts, state.caches)),
+    # Of the last step and of the next one.
+    "logits": 2 * _bytes(state.logits),
+    "answers": _bytes(rest),
+    "working memory": _working(config, share, settings, _bytes(state.caches)),
+  }
+
+
 def needs(config: ModelConfig, plan: Plan) -> Needs:
   """What a run needs on each device.
 
@@ -119,7 +192,6 @@ def needs(config: ModelConfig, plan: Plan) -> Needs:
     plan: sizes of the run.
   """
   itemsize = np.dtype(jax.numpy.dtype(plan.dtype)).itemsize
-  sampler_itemsize = np.dtype(jax.numpy.dtype(plan.sampler_dtype)).itemsize
   devices = plan.data_devices * plan.model_devices
   whole = num_params(config)
   trained, frozen = whole, 0
@@ -128,8 +200,9 @@ def needs(config: ModelConfig, plan: Plan) -> Needs:
     frozen = whole
   # In float32 nothing is cast, and the masters themselves are used.
   copies = 0 if plan.dtype == "float32" and not frozen else whole
-  cache = 2 * config.num_layers * config.num_kv_heads * config.head_size
-  cached_tokens = plan.cache_rows * plan.cache_tokens
+  sampling_needs = _sampling_needs(config, plan)
+  # The policy in the dtype of computation, which the sampler's is made from.
+  sampling_needs["weights"] += itemsize * copies // devices
   activations, working = _activation_bytes(config, plan, itemsize)
   return Needs(
     held={
@@ -144,10 +217,5 @@ def needs(config: ModelConfig, plan: Plan) -> Needs:
       "activations": activations,
       "logits or one layer": working,
     },
-    sampling={
-      "weights": itemsize * copies // devices
-      + sampler_itemsize * whole // plan.model_devices,
-      "caches": cached_tokens * cache * sampler_itemsize // plan.data_devices,
-      "logits": plan.cache_rows * config.vocab_size * 2 * _FLOAT32,
-    },
+    sampling=sampling_needs,
   )

@@ -75,7 +75,7 @@ METRICS = {
     "|trainer - sampler| log-probability, first update of the iteration; "
     "tokens with weight",
   ),
-  "update/log_ratio_p95": ("nats", "95th percentile of the same"),
+  "update/log_ratio_p95": ("nats", "95th percentile of the same, at most 10"),
   "update/log_ratio_max": (
     "nats",
     "maximum of the same over all own tokens of the rows, with weight or not "
@@ -110,7 +110,8 @@ METRICS = {
   "seconds/total": ("s", "of the step"),
   "idle/accelerator": (
     "fraction",
-    "of the step in which it neither sampled nor updated",
+    "of the step, in neither of the stages sampling and update; what the host "
+    "does within them counts as busy, so that more may be idle",
   ),
   "idle/harness": ("fraction", "of the step in which it had no candidate"),
 }  # fmt: skip

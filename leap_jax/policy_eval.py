@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels_eval.schema import ProblemCard
 from leap_jax import buffer as buffer_lib
-from leap_jax import dcp, rollout
+from leap_jax import dcp, random_feedback, rollout
 from leap_jax.sampler import Sampler
 from leap_jax.tokenizer import Tokenizer
 from leap_jax.types import EndReason, RolloutShape, Trajectory
@@ -141,6 +141,7 @@ def evaluate_policy(
   evaluate: rollout.Evaluate,
   *,
   ks: Sequence[int],
+  tell: random_feedback.Tell = list,
   on_batch: Callable[[], None] = lambda: None,
 ) -> tuple[Outcome, list[Trajectory]]:
   """Samples G answers to each problem, with debugging, and counts.
@@ -156,6 +157,7 @@ def evaluate_policy(
       been counted already, whose repeats are not.
     evaluate: the harness.
     ks: of pass@k.
+    tell: of rollout.collect.
     on_batch: called after each batch.
 
   Returns:
@@ -182,6 +184,7 @@ def evaluate_policy(
       batch + fill,
       evaluate,
       open_gate,
+      tell,
     )
     trajectories += collected.trajectories[: len(batch) * shape.group_size]
     for field in dataclasses.fields(totals):

@@ -47,10 +47,10 @@ def of_split(names: Iterable[str], split: str, count: int) -> list[str]:
   return found[:count]
 
 
-def at_iteration(
-  problems: Sequence[ProblemCard], seed: int, iteration: int, count: int
+def in_order(
+  problems: Sequence[ProblemCard], seed: int, cursor: int, count: int
 ) -> list[ProblemCard]:
-  """The problems of one iteration: epoch after epoch, each in a new order.
+  """The next problems: epoch after epoch, each in a new order.
 
   A pure function of its arguments: a resumed run meets the same problems, also
   across the border of an epoch.
@@ -58,11 +58,11 @@ def at_iteration(
   Args:
     problems: the training split.
     seed: of the orders.
-    iteration: from 0.
-    count: problems an iteration.
+    cursor: places of the order that have been met.
+    count: problems to draw.
   """
   chosen = []
-  for k in range(iteration * count, (iteration + 1) * count):
+  for k in range(cursor, cursor + count):
     epoch, place = divmod(k, len(problems))
     order = np.random.default_rng((seed, epoch)).permutation(len(problems))
     chosen.append(problems[int(order[place])])
@@ -78,7 +78,7 @@ def predicted(
 ) -> tuple[list[ProblemCard], int]:
   """The next problems, those that lately taught nothing drawn less.
 
-  The order is that of `at_iteration`; a problem is passed over with
+  The order is that of `in_order`; a problem is passed over with
   probability 1 - max(.5^z, .01), z = visits in a row in which all samples
   came to the same (GRESO, arXiv 2506.02177; SPEED-RL, arXiv 2506.09016, does it
   by a few trial samples). A pure function of its arguments.

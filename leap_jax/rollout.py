@@ -15,7 +15,7 @@ import numpy as np
 from kernels_eval.client import HarnessError
 from kernels_eval.schema import Evaluation, ProblemCard
 from leap_jax import buffer as buffer_lib
-from leap_jax import feedback, methods, prompts
+from leap_jax import feedback, methods, prompts, random_feedback
 from leap_jax.judging import Evaluate, judge_as_they_end
 from leap_jax.sampler import Sampler, all_answers
 from leap_jax.tokenizer import Tokenizer
@@ -152,6 +152,7 @@ def collect(
   problems: Sequence[ProblemCard],
   evaluate: Evaluate,
   gate: methods.Gate,
+  tell: random_feedback.Tell = list,
 ) -> Collected:
   """Runs all turns of one group for each problem.
 
@@ -165,6 +166,8 @@ def collect(
     problems: P problems whose prompts fit.
     evaluate: the harness.
     gate: which problems earn later turns.
+    tell: verdicts of a turn, row by row, to what the rows are told of them;
+      by default the truth.
 
   Returns:
     The filled buffer, trajectories and costs.
@@ -199,7 +202,7 @@ def collect(
   active = np.zeros(len(problems), bool)
   for turn in range(shape.num_turns):
     answers, evaluations, state = _play_turn(
-      sampler, weights, key, state, live, turn, tokenizer, evaluate, stats
+      sampler, weights, key, state, live, turn, tokenizer, evaluate, tell, stats
     )
     if turn == 0:
       _check_harness(evaluations)
@@ -245,7 +248,7 @@ def collect(
 
 
 def _play_turn(
-  sampler, weights, key, state, live, turn, tokenizer, evaluate, stats
+  sampler, weights, key, state, live, turn, tokenizer, evaluate, tell, stats
 ):
   """Samples and judges one turn; returns answers and verdicts row by row, and
   the state behind them."""
@@ -267,11 +270,11 @@ def _play_turn(
   stats.harness_calls += len(live)
   stats.turns += len(live)
   stats.truncated_turns += int((~answers.stopped).sum())
-  evaluations = []
+  found = [judged.verdicts[row.index] for row in live]
+  evaluations = tell([evaluation for _, evaluation in found])
   for place, row in enumerate(live):
-    request, evaluation = judged.verdicts[row.index]
+    request, evaluation = found[place][0], evaluations[place]
     was_stopped = bool(answers.stopped[place])
-    evaluations.append(evaluation)
     row.turns.append(
       Turn(
         completion=request.text,

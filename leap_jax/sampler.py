@@ -131,15 +131,17 @@ def make_sampler(
     c = sampler_programs.prompts_per_call(share, settings)
     tokens, lengths = np.asarray(tokens), np.asarray(lengths)
     for start in range(0, p, c):
-      problems = np.arange(start, start + c)  # those beyond P are dropped
-      taken = np.minimum(problems, p - 1)
-      places = (p * np.arange(count)[:, None] + taken[None]).reshape(-1)
+      own = np.tile(np.arange(start, start + c), (count, 1))  # of each share
+      places = p * np.arange(count)[:, None] + own  # in the whole
+      is_there = (own < p) & (places < shape.num_problems)
+      taken = np.where(is_there, places, 0).reshape(-1)
       state = programs.read_prompts(
         weights,
         state,
-        tokens[places].astype(np.int32),
-        lengths[places].astype(np.int32),
-        np.tile(problems, count).astype(np.int32),
+        tokens[taken].astype(np.int32),
+        lengths[taken].astype(np.int32),
+        # Those beyond a share are dropped.
+        np.where(is_there, own, p).reshape(-1).astype(np.int32),
       )
     return state
 

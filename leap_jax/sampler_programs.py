@@ -3,7 +3,8 @@
 With several devices the problems are split over the axis `data` of the mesh:
 each device has its problems' rows, caches and slots to itself and steps until
 its own rows have ended, with the whole weights; no step waits for another
-device. The functions of `sampling` then see one device's share.
+device. The functions of `sampling` then see one device's share, which is filled
+up with empty places where the problems do not divide.
 """
 
 import dataclasses
@@ -44,21 +45,21 @@ class Programs(NamedTuple):
   decode: Mapping[tuple[int, int], Callable[..., Any]]
 
 
-def num_shares(shape: RolloutShape, mesh: Mesh | None) -> int:
-  """Devices that the problems are split over.
-
-  1 where they do not divide: then every device samples all of them.
-  """
-  devices = 1 if mesh is None else mesh.shape["data"]
-  return 1 if shape.num_problems % devices else devices
+def num_shares(mesh: Mesh | None) -> int:
+  """D: devices that the problems are split over."""
+  return 1 if mesh is None else mesh.shape["data"]
 
 
 def share_of(shape: RolloutShape, count: int) -> RolloutShape:
-  """One of `count` equal shares of a rollout."""
+  """One of `count` equal shares of a rollout.
+
+  Where the problems do not divide, the last shares have places that stay empty:
+  no row of theirs is ever in a slot.
+  """
   buckets = sorted({-(-rows // count) for rows in shape.row_buckets})
   return dataclasses.replace(
     shape,
-    num_problems=shape.num_problems // count,
+    num_problems=-(-shape.num_problems // count),
     row_buckets=tuple(buckets),
   )
 
@@ -106,7 +107,7 @@ def compile_programs(
     mesh: of the devices; None = one device.
     on_compile: told the name of each program that is compiled.
   """
-  count = num_shares(shape, mesh)
+  count = num_shares(mesh)
   share = share_of(shape, count)
   is_split = count > 1
   many = mesh is not None and mesh.size > 1
@@ -135,7 +136,8 @@ def compile_programs(
   on_compile("weights for decoding")
   weights = shapes_of(jax.eval_shape(prepare, like_params), _WHOLE)
   # The whole state is as many shares side by side.
-  empty = lambda: sampling.empty_state(config, shape, settings)
+  together = dataclasses.replace(shape, num_problems=count * share.num_problems)
+  empty = lambda: sampling.empty_state(config, together, settings)
   state = shapes_of(jax.eval_shape(empty), rows_spec)
 
   def lower(function, specs, inputs):
@@ -190,7 +192,7 @@ def compile_programs(
     (_ROWS, _ROWS, _ROWS),
     (matrix(c, share.max_prompt_tokens), vector(c), vector(c)),
   )
-  caches = ("caches", sampling.room(shape, settings), shape.num_rows)
+  caches = ("caches", sampling.room(share, settings), together.num_rows)
   lowered[caches] = placed(empty, rows_spec).lower()
   decodes_on_gpu = settings.implementation == attention.CUDNN
   compiled = compilations.compile_all(

@@ -25,6 +25,24 @@ class MeshError(ValueError):
   """The devices do not suit the settings; one line says how."""
 
 
+def data_devices(num_devices: int, model_devices: int) -> int:
+  """Devices along `data`.
+
+  Args:
+    num_devices: in all.
+    model_devices: along `model`.
+
+  Raises:
+    MeshError: they do not divide.
+  """
+  if num_devices % model_devices:
+    raise MeshError(
+      f"config.run.model_devices={model_devices} does not divide the "
+      f"{num_devices} devices; set it to a divisor of them, such as 1"
+    )
+  return num_devices // model_devices
+
+
 def make_mesh(model_devices: int = 1) -> jax.sharding.Mesh:
   """All devices of all hosts: neighbours along `model`, the rest along `data`.
 
@@ -35,13 +53,8 @@ def make_mesh(model_devices: int = 1) -> jax.sharding.Mesh:
     MeshError: the devices do not divide.
   """
   devices = jax.devices()
-  if len(devices) % model_devices:
-    raise MeshError(
-      f"config.run.model_devices={model_devices} does not divide the "
-      f"{len(devices)} devices"
-    )
   return jax.make_mesh(
-    (len(devices) // model_devices, model_devices),
+    (data_devices(len(devices), model_devices), model_devices),
     (DATA, MODEL),
     axis_types=(AxisType.Auto, AxisType.Auto),
     devices=devices,
@@ -174,6 +187,30 @@ def shard_params(
   return _put(tree, param_shardings(config, mesh, tree))
 
 
+def placing(
+  config: transformer.ModelConfig, mesh: jax.sharding.Mesh
+) -> Callable[[tuple[str, ...], np.ndarray], jax.Array]:
+  """place(names in the path, array): one parameter to where it lies.
+
+  Every device gets its own part straight from the host. In several processes
+  all hold the same array; nothing is exchanged.
+
+  Args:
+    config: of the model.
+    mesh: of the devices.
+  """
+
+  def place(names, array):
+    path = tuple(jax.tree_util.DictKey(name) for name in names)
+    return jax.make_array_from_callback(
+      array.shape,
+      NamedSharding(mesh, _spec(config, mesh, path, array.shape)),
+      lambda index: array[index],
+    )
+
+  return place
+
+
 def _gathered(spec):
   return PartitionSpec(*(axis if axis == MODEL else None for axis in spec))
 
@@ -220,8 +257,12 @@ def _split_attention(config, mesh, attend: Callable) -> Callable:
   rows = PartitionSpec(DATA)
 
   def split(query, keys, values, lengths, **rest):
+    # What enters shard_map is traced. A number stays one: cuDNN knows windows
+    # that are known when it is compiled.
+    fixed = {name: x for name, x in rest.items() if isinstance(x, int)}
+    rest = {name: x for name, x in rest.items() if name not in fixed}
     run = jax.shard_map(
-      lambda q, k, v, n, r: attend(q, k, v, n, **r),
+      lambda q, k, v, n, r: attend(q, k, v, n, **fixed, **r),
       mesh=mesh,
       in_specs=(heads, heads, heads, rows, PartitionSpec()),
       out_specs=heads,

@@ -44,40 +44,6 @@ def plan(num_ready: int, sizes: Sequence[int], idle_fraction: float) -> Plan:
   return Plan(num_slots, num_rows, min(max(smaller, default=0), num_rows - 1))
 
 
-class Cost(NamedTuple):
-  """Of decoding rows of known lengths."""
-
-  steps: int
-  slot_steps: int  # slots, summed over steps
-  calls: int
-
-  def useful_fraction(self, lengths: Sequence[int]) -> float:
-    """Share of the slots that made a token."""
-    return sum(lengths) / self.slot_steps
-
-
-def simulate(
-  lengths: Sequence[int], sizes: Sequence[int], idle_fraction: float
-) -> Cost:
-  """What `plan` makes of rows that will have so many tokens.
-
-  Rows wait in the order given.
-  """
-  left = [n for n in lengths if n > 0]
-  steps = slot_steps = calls = 0
-  while left:
-    call = plan(len(left), sizes, idle_fraction)
-    running = sorted(left[: call.num_rows], reverse=True)
-    # The call ends with the row that leaves `leave_at` behind it.
-    taken = running[call.leave_at]
-    steps += taken
-    slot_steps += taken * call.num_slots
-    calls += 1
-    after = [n - taken for n in left[: call.num_rows]]
-    left = [n for n in after if n > 0] + left[call.num_rows :]
-  return Cost(steps, slot_steps, calls)
-
-
 def ladder(most: int, least: int, ratio: float) -> tuple[int, ...]:
   """Sizes from `most` down, each about `ratio` of the one above.
 

@@ -38,10 +38,6 @@ class Tokenizer:
     """Number of ids: one more than the largest."""
     return max(self.inner.get_vocab(with_added_tokens=True).values()) + 1
 
-  def id_of(self, special: str) -> int:
-    """The id of a special token."""
-    return self.inner.token_to_id(special)
-
   @property
   def stop_tokens(self) -> tuple[int, ...]:
     """Ids that end a completion; the first closes one that was cut."""

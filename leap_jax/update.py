@@ -46,10 +46,13 @@ def _histogram(gap, mask):
 
 
 def _quantile(histogram, q):
-  """Upper edge of the bin that holds the quantile; 0 without tokens."""
+  """Upper edge of the bin that holds the quantile; 0 without tokens.
+
+  Finite: 10 nats stand for whatever is above.
+  """
   cumulative = jnp.cumsum(histogram)
   index = jnp.searchsorted(cumulative, q * cumulative[-1])
-  edges = jnp.asarray(np.append(_EDGES, np.inf), jnp.float32)
+  edges = jnp.asarray(np.append(_EDGES, _EDGES[-1]), jnp.float32)
   return jnp.where(cumulative[-1] > 0, edges[index], 0.0)
 
 

@@ -2,7 +2,7 @@
 
     python -m experiments.bench KIND --config=FILE [--config.X.Y=V ...]
 
-sampler   decoding: milliseconds a step, share of the bandwidth roofline,
+sampler   decoding on one device: milliseconds a step, share of the roofline,
           useful slots (experiments/bench/sampler.py)
 update    one update: tokens a second, share of the peak in operations
           (experiments/bench/update.py)
@@ -92,15 +92,23 @@ def _run(kind, config, values, name) -> None:
   print(path, file=sys.stderr)
 
 
-def _is_known(error: Exception) -> bool:
-  """Whether an error says all there is to say in one line."""
+def _line_of(error: Exception) -> str | None:
+  """What an error says, if that is all there is to say."""
+  from experiments.state import NonFinite
   from kernels_eval.client import HarnessError
   from leap_jax import fitting, sharding
   from leap_jax.policy_error import PolicyError
 
-  return isinstance(
-    error, HarnessError | PolicyError | fitting.DoesNotFit | sharding.MeshError
+  known = (
+    HarnessError
+    | NonFinite
+    | PolicyError
+    | fitting.DoesNotFit
+    | sharding.MeshError
   )
+  if isinstance(error, known):
+    return str(error)
+  return fitting.out_of_memory(error)
 
 
 def main(argv: list[str]) -> int:
@@ -127,9 +135,10 @@ def main(argv: list[str]) -> int:
     print(f"experiments.bench: {error}", file=sys.stderr)
     return EXIT_USAGE
   except Exception as error:
-    if not _is_known(error):
+    line = _line_of(error)
+    if line is None:
       raise
-    print(f"experiments.bench: {error}", file=sys.stderr)
+    print(f"experiments.bench: {line}", file=sys.stderr)
     return EXIT_FAILED
   return EXIT_OK
 

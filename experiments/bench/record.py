@@ -9,9 +9,6 @@ import jax
 from experiments import workdir
 
 RESULTS = pathlib.Path(__file__).parents[1] / "results" / "bench"
-BANDWIDTH = 4.3e12
-"""Bytes a second of an H200's memory, as a large copy reaches them (bytes read
-plus bytes written): the roofline of decoding."""
 
 
 def peak_memory_gib() -> float | None:
@@ -22,20 +19,26 @@ def peak_memory_gib() -> float | None:
   return None if peak is None else round(peak / 2**30, 2)
 
 
-def device_name() -> str:
-  """Number and kind of the devices, or the processor's name."""
-  devices = jax.devices()
-  if devices[0].platform == "cpu":
+def device_name(num_devices: int) -> str:
+  """Number and kind of the devices that worked, or the processor's name."""
+  device = jax.devices()[0]
+  if device.platform == "cpu":
     return workdir.hardware()
-  return f"{len(devices)} x {devices[0].device_kind}"
+  return f"{num_devices} x {device.device_kind}"
 
 
 def write(
   folder: pathlib.Path, name: str, values: dict[str, Any]
 ) -> pathlib.Path:
-  """Adds hardware, versions and commit, and writes folder/NAME.json."""
+  """Adds hardware, versions and commit, and writes folder/NAME.json.
+
+  Args:
+    folder: made if there is none.
+    name: of the file.
+    values: what was measured; `devices` of them say how many worked.
+  """
   whole = values | {
-    "hardware": device_name(),
+    "hardware": device_name(values["devices"]),
     "jax": jax.__version__,
     "commit": workdir.commit(),
   }

@@ -1,9 +1,11 @@
 """Decoding: tokens a second, share of the bandwidth roofline, useful slots.
 
 Two measurements with random weights of `policy.size`: all answers of full
-length, for the roofline; and lengths drawn from a lognormal distribution, for
-the slots. The roofline is the time in which the memory can deliver what a step
-must read: the weights once, and the live keys and values of unfinished rows.
+length, for the roofline (experiments/bench/roofline.py); and lengths drawn from
+a lognormal distribution, for the slots.
+
+One device works, however many there are: each samples its own problems and
+waits for no other, so that more devices are more of the same.
 """
 
 import statistics
@@ -16,7 +18,8 @@ import numpy as np
 import tqdm
 
 from experiments import programs, state
-from experiments.bench import record
+from experiments.bench import peaks, record, roofline
+from experiments.config_file import UsageError
 from leap_jax import compilations, sampler
 from leap_jax.models import sizes, transformer
 
@@ -56,32 +59,6 @@ def prompts_of(shape, vocab_size: int, seed: int):
   return tokens, np.full(size[0], size[1], np.int32)
 
 
-def bytes_read(
-  weights, cache: int, prompt_tokens: int, answers: np.ndarray, group_size: int
-) -> int:
-  """Bytes that decoding must read: weights in every step, keys and values of
-  each unfinished row up to and with the token that it adds.
-
-  Args:
-    weights: tree of arrays.
-    cache: bytes of one token's keys and values in all layers.
-    prompt_tokens: of each row.
-    answers: [R] tokens of each answer.
-    group_size: rows that read a prompt together; 1 = each reads its own.
-  """
-  once = sum(x.nbytes for x in jax.tree.leaves(weights))
-  answers = answers.astype(np.int64)
-  prompts = answers.reshape(-1, group_size).max(1).sum() * prompt_tokens
-  own = (answers * (answers + 1) // 2).sum()
-  return int(answers.max()) * once + int(prompts + own) * cache
-
-
-def token_bytes(model, dtype) -> int:
-  """Bytes of one token's keys and values in all layers."""
-  heads = 2 * model.num_layers * model.num_kv_heads * model.head_size
-  return heads * jnp.dtype(dtype).itemsize
-
-
 def _once(made, weights, shape, vocab_size, answers, seed):
   """One batch whose rows end at given lengths: seconds and slots."""
   tokens, lengths = prompts_of(shape, vocab_size, seed)
@@ -108,10 +85,11 @@ def _once(made, weights, shape, vocab_size, answers, seed):
 
 
 def _summary(runs, read, read_shared):
-  """Medians over repetitions of one workload."""
+  """Medians over repetitions of one workload that must read so many bytes."""
   seconds = statistics.median(r["seconds"] for r in runs)
   prefill = statistics.median(r["prefill_seconds"] for r in runs)
   one = runs[0]
+  peak = peaks.bandwidth(jax.devices()[0])
   return {
     "tokens_per_second": one["tokens"] / seconds,
     "tokens_per_second_with_prompts": one["tokens"] / (seconds + prefill),
@@ -120,9 +98,9 @@ def _summary(runs, read, read_shared):
     "decode_seconds": seconds,
     "decode_seconds_all": [r["seconds"] for r in runs],
     "steps": one["steps"],
-    "roofline_fraction": read / record.BANDWIDTH / seconds,
+    "roofline_fraction": peaks.share(read, seconds, peak),
     # Of a roofline at which a group reads its prompt once.
-    "shared_roofline_fraction": read_shared / record.BANDWIDTH / seconds,
+    "shared_roofline_fraction": peaks.share(read_shared, seconds, peak),
     "useful_slot_fraction": one["tokens"] / one["slot_steps"],
   }
 
@@ -136,7 +114,15 @@ def measure(config, repeats: int) -> dict[str, Any]:
 
   Returns:
     A record for `record.write`; fractions between 0 and 1.
+
+  Raises:
+    UsageError: a setting asks for several devices.
   """
+  if config.run.model_devices > 1:
+    raise UsageError(
+      f"config.run.model_devices={config.run.model_devices}: decoding is "
+      "measured on one device; leave it at 1"
+    )
   model = model_of(config)
   shape = state.rollout_shape(config)
   # Ends at its length, never by chance.
@@ -170,9 +156,13 @@ def measure(config, repeats: int) -> dict[str, Any]:
         if seed == 0:
           compiled.count = 0
         bar.update()
-      token = token_bytes(model, settings.dtype)
-      read = lambda group, answers=answers, token=token: bytes_read(
-        weights, token, shape.max_prompt_tokens, answers, group
+      read = lambda group, answers=answers: roofline.bytes_read(
+        model,
+        weights,
+        settings.dtype,
+        shape.max_prompt_tokens,
+        answers,
+        group,
       )
       found[name] = _summary(runs[1:], read(1), read(shape.group_size))
       found[name]["compilations"] = compiled.count
@@ -185,6 +175,7 @@ def measure(config, repeats: int) -> dict[str, Any]:
     "group_size": shape.group_size,
     "prompt_tokens": shape.max_prompt_tokens,
     "new_tokens": shape.max_new_tokens,
+    "devices": 1,
     "dtype": settings.dtype,
     "attention": settings.implementation,
     "shared_prompts": settings.shares_prompts,

@@ -25,8 +25,7 @@ from experiments import (
 )
 from experiments.bench import bare_run, record
 from experiments.config_file import UsageError
-from leap_jax import compilations, sharding, update
-from leap_jax.models import transformer
+from leap_jax import compilations, memory, sharding, update
 
 _SHARES = ("sample", "harness", "update")
 _RATES = (
@@ -102,10 +101,10 @@ def measure(config, repeats: int) -> dict[str, Any]:
       names, opened.tokenizer, shape, config.problems.long_prompts
     )
     mesh = sharding.make_mesh(config.run.model_devices)
-    params = opened.read()
-    num_params = transformer.num_params(params)
-    training = compute.split_policy(config, opened.config, mesh, params)
-    del params
+    num_params = memory.num_params(opened.config)
+    training = compute.split_policy(
+      config, opened.config, mesh, policies.read(config, opened, mesh)
+    )
     run = bare_run.make(
       config,
       opened.config,
@@ -132,6 +131,7 @@ def measure(config, repeats: int) -> dict[str, Any]:
     "model": pathlib.Path(config.policy.source).name,  # no paths of machines
     "num_params": num_params,
     "batch": shape.num_rows,
+    "devices": mesh.size,
     "num_problems": shape.num_problems,
     "group_size": shape.group_size,
     "num_turns": shape.num_turns,

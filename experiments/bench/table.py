@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments import tables
+from experiments.bench import peaks
 from experiments.bench.record import RESULTS
 
 BEGIN, END = "<!-- bench table: begin -->", "<!-- bench table: end -->"
@@ -27,7 +28,7 @@ def load(folder: pathlib.Path) -> list[dict[str, Any]]:
   for path in sorted(folder.glob("*.json")):
     try:
       record = json.loads(path.read_text())
-      _row(record)
+      _row(record), record["hardware"], record["commit"], record["batch"]
       found.append(record)
     except (OSError, ValueError, KeyError, TypeError) as error:
       raise tables.TableError(f"cannot use {path}: {error!r}") from None
@@ -62,7 +63,10 @@ _COLUMNS = (
   ("bandwidth roofline, %", lambda r: _number(r, "roofline_fraction", 100)),
   ("MFU, %", lambda r: _number(r, "mfu", 100)),
   ("useful slots, %", lambda r: _number(r, "useful_slot_fraction", 100)),
-  ("accelerator idle, %", lambda r: _number(r, "idle_fraction", 100)),
+  (
+    "neither sampling nor updating, %",
+    lambda r: _number(r, "idle_fraction", 100),
+  ),
   ("peak memory, GiB", lambda r: _number(r, "peak_memory_gib", 1, 1)),
   ("compilations", lambda r: _number(r, "compilations")),
   ("faster than", _against),
@@ -84,9 +88,8 @@ def markdown(records: Sequence[dict[str, Any]]) -> str:
   commits = ", ".join(sorted({r["commit"] for r in records}))
   lines += [
     "",
-    "Random weights. Decoding: all answers of full length; the roofline is the "
-    "time to read the weights once and each row's live keys and values at "
-    "4.3 TB/s; useful slots with lengths that vary (lognormal). "
+    "Random weights. Decoding: all answers of full length; useful slots with "
+    f"lengths that vary (lognormal). {peaks.NOTE}. "
     f"Hardware: {hardware}. Commit: {commits}.",
   ]
   return "\n".join(lines)

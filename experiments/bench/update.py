@@ -16,8 +16,8 @@ import jax
 import numpy as np
 import tqdm
 
-from experiments import compute, programs
-from experiments.bench import bare_run, flops, record
+from experiments import compute, programs, state
+from experiments.bench import bare_run, flops, peaks, record
 from experiments.bench.sampler import model_of
 from leap_jax import batching, compilations, fitting, sharding, update
 from leap_jax.models import attention, transformer
@@ -113,17 +113,8 @@ def prepare(config, say: Callable[[str], None]) -> tuple[Prepared, TrainState]:
   )
   rows, buckets, computed = _packed(config, mesh, model.num_ids)
   started = time.perf_counter()
-  step = compute.compile_update(
-    bare_run.make(config, model, mesh, training, say),
-    train_state,
-    tx,
-    update.make_policy_loss(
-      temperature=config.rollout.temperature,
-      clip_low=config.learner.clip_low,
-      clip_high=config.learner.clip_high,
-      kl_coef=config.learner.kl_coef,
-    ),
-    buckets,
+  step = programs.compile_update(
+    bare_run.make(config, model, mesh, training, say), train_state, buckets
   )
   prepared = Prepared(
     config=config,
@@ -148,6 +139,7 @@ def timed(
   Returns:
     A record for `record.write`. `mfu` counts the head for every token, by the
     usual convention; `mfu_needed` only for those whose logits the loss needs.
+    Both are of `peaks.flops`, and None where there is none.
   """
   config, rows = prepared.config, prepared.rows
   seconds = []
@@ -157,20 +149,22 @@ def timed(
       train_state, values = prepared.step(train_state, prepared.buckets)
       values = jax.device_get(values)
       seconds.append(time.perf_counter() - started)
-  if not bool(values["finite"]):
-    raise FloatingPointError("the update's loss or gradient is not finite")
+  state.check_finite(values, "the update of random rows")
   lengths = np.asarray([len(row.tokens) for row in rows])
   num_tokens = int(lengths.sum())
   own_tokens = int(sum(row.own.sum() for row in rows))
   middle = statistics.median(seconds[1:])
-  peak = flops.PEAK_FLOPS * prepared.mesh.size
+  device = prepared.mesh.devices.flat[0]
+  peak = peaks.flops(device, config.policy.dtype)
 
   def utilisation(head_tokens):
     done = flops.update_flops(
       prepared.model, prepared.num_block_params, lengths, head_tokens
     )
     # Adapters: no gradient of what is frozen, so the formula does not hold.
-    return None if config.policy.lora_rank else done / middle / peak
+    if config.policy.lora_rank:
+      return None
+    return peaks.share(done / prepared.mesh.size, middle, peak)
 
   return {
     "kind": "update",
@@ -182,7 +176,7 @@ def timed(
     "devices": prepared.mesh.size,
     "model_devices": config.run.model_devices,
     "dtype": config.policy.dtype,
-    "attention": attention.choose(config.policy.dtype),
+    "attention": attention.choose(config.policy.dtype, prepared.model),
     "remat": prepared.step.choice,
     "layers": config.policy.layers,
     "lora_rank": config.policy.lora_rank,
@@ -194,7 +188,7 @@ def timed(
     "tokens_per_second": num_tokens / middle,
     "mfu": utilisation(num_tokens),
     "mfu_needed": utilisation(own_tokens),
-    "peak_flops": flops.PEAK_FLOPS,
+    "peak_flops": peak,
     "loss": float(values["loss"]),
     "grad_norm": float(values["grad_norm"]),
     "peak_memory_gib": record.peak_memory_gib(),

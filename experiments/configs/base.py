@@ -23,7 +23,8 @@ def get_config() -> config_dict.ConfigDict:
   # base model has no template: name a Jinja file.
   c.policy.system_prompt = config_dict.placeholder(str)
   c.policy.chat_template = config_dict.placeholder(str)
-  # True or False for templates that know `enable_thinking` (Qwen3).
+  # True or False for templates that know `enable_thinking` (Qwen3). The three
+  # are refused for policies of ours, which have a format already.
   c.policy.thinking = config_dict.placeholder(bool)
   c.policy.size = "tiny"  # of a random policy: a key of sizes.SIZES
   c.policy.vocab_size = 640  # of a random policy's tokenizer
@@ -77,7 +78,7 @@ def get_config() -> config_dict.ConfigDict:
   # fail there never reach the GPU, which takes a second over each of them.
   c.harness.cpu_first = True
   # Time right kernels on the GPU, beside the canonical ones: what the reward
-  # "rank_speed" ranks by. The CPU times nothing.
+  # "rank_speed" ranks by; refused without a GPU, since the CPU times nothing.
   c.harness.timing = False
   # Judge processes (of each machine); 0 = one for each processor.
   c.harness.num_workers = 0
@@ -107,11 +108,13 @@ def get_config() -> config_dict.ConfigDict:
   c.sampler.top_k = 0  # keep the k most probable ids; 0 = all
   c.sampler.top_p = 1.0  # keep the smallest set with at least this mass
   c.sampler.min_p = 0.0  # keep ids with this share of the top one's probability
-  # Of weights and caches while sampling: "float32" or "bfloat16".
+  # Of weights and caches while sampling: "float32" or "bfloat16". Another one
+  # than policy.dtype is told at start: sampler and trainer round differently.
   c.sampler.dtype = "float32"
   # "xla", "cudnn" (NVIDIA, 16 bits), or "auto": cudnn where it can be.
   c.sampler.attention = "auto"
-  # Decoding programs: of at most so many slots (0 = all rows), and, where
+  # Decoding programs: of at most so many slots on each device (0 = all rows
+  # that it has), and, where
   # slot_ratio is below 1, smaller ones down to least_slots, each about that
   # share of the next. More programs waste fewer slots and compile longer.
   c.sampler.max_slots = 0

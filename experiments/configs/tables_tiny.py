@@ -9,7 +9,7 @@ The quickstart with held-out evaluations on the way, for curves over time, and
 with the control of random feedback at the end. One run of it alone:
 python -m experiments.run --config=experiments/configs/tables_tiny.py
 takes about six minutes on two cores; the main table's 21 runs take about two
-hours, and all tables' 90 runs about nine.
+hours, and all tables' 108 runs about eleven (rewards of speed need a GPU).
 """
 
 from experiments.configs import quickstart

@@ -17,8 +17,8 @@ from kernels_eval.cpu import toolchain
 _JOB = struct.Struct("<IIIIQQII")
 _ANSWER = struct.Struct("<IiIIQQII")
 _COMMAND, _RUN, _COMPILE, _ASSEMBLE = 1, 2, 3, 4
-# Exit status of `compile_device` and `assemble`; others but 0 are faults.
-COMPILE_ERROR = 1
+# Exit status of `compile_device` and `assemble` where no text is to blame.
+COMPILER_FAULT = 3
 MAX_LOG_BYTES = 64 * 1024
 _GRACE_S = 5.0  # beyond a job's own limit before the host itself is given up
 

@@ -44,6 +44,17 @@ def _limits(settings, cuda_settings):
   )
 
 
+def _check_machine(answer, what, folder, settings):
+  """Raises where no text is to blame. With any other exit status the library
+  has ended the process, and it has read nothing but the text."""
+  failures.check_machine(answer, what, folder, settings)
+  is_exit = answer.outcome == host_lib.Outcome.EXITED
+  if is_exit and answer.code == host_lib.COMPILER_FAULT:
+    raise host_lib.HostError(
+      f"fault of the {what}: {answer.log.strip()[-500:]}"
+    )
+
+
 def compile_cuda(
   host: host_lib.Host,
   kit: toolkit.Toolkit,
@@ -91,7 +102,7 @@ def compile_cuda(
     _limits(settings, cuda_settings),
   )
   if not answer.ok:
-    failures.check_machine(answer, "compiler", folder, settings)
+    _check_machine(answer, "compiler", folder, settings)
     messages = compile_log.read(answer.log)
     raise shared_log.compile_failure(
       messages, answer.log, candidate, problem, launches
@@ -146,12 +157,10 @@ def assemble(
     _limits(settings, cuda_settings),
   )
   if not answer.ok:
-    failures.check_machine(answer, "assembler", folder, settings)
+    _check_machine(answer, "assembler", folder, settings)
     log = answer.log.strip()
     if answer.outcome == host_lib.Outcome.SIGNALLED:
       log = f"nvJitLink crashed (signal {answer.code})"
-    elif answer.code != host_lib.COMPILE_ERROR:
-      raise host_lib.HostError(f"nvJitLink: {log[-500:]}")
     log = log or "nvJitLink refuses the code"
     raise Stop(
       Status.COMPILE_ERROR,

@@ -17,7 +17,11 @@ from kernels_eval.outcome import Stop
 from kernels_eval.schema import Status
 
 _RETRY_S = 0.02
-_QUEUE_S = 300.0  # other judges' jobs go first
+# Other judges' jobs go first. Each of them has its limits, and a server that
+# ends hangs up, so the only judge that waits so long is one that its pool has
+# not ended yet: the pool knows how many there are (`client.py`).
+_QUEUE_S = 3600.0
+_ALONE_QUEUE_S = 300.0  # without the GPU for itself a judge can go on
 
 
 class Connection:
@@ -78,11 +82,11 @@ class Connection:
     Raises:
       HostError: a fault of the machine.
     """
-    self._report(jobs.Alone(), [], _QUEUE_S)
+    self._report(jobs.Alone(), [], _ALONE_QUEUE_S)
     try:
       yield
     finally:
-      self._send(jobs.Release(), [], _QUEUE_S)
+      self._send(jobs.Release(), [], _ALONE_QUEUE_S)
 
   def _send(self, job, descriptors, timeout_s):
     message = msgspec.msgpack.encode(job)

@@ -100,10 +100,7 @@ class CudaExecutor:
     """Everything anew after a fault; HostError if it does not come up."""
     self._host.close()
     self._close_numba()
-    self._connection.close()
-    if self._closed:
-      raise host_lib.HostError("the executor is closed")
-    self._connection = connection.Connection(self._server)
+    self._reconnect()
     self._host = self._start_host()
 
   def close(self) -> None:
@@ -250,6 +247,7 @@ class CudaExecutor:
             for case, places in zip(run_cases, layout.offsets, strict=True)
           ),
           wall_s=self._run_wall_s,
+          gpu_s=self._settings.run_cpu_s,
         ),
         descriptor,
       )
@@ -270,9 +268,23 @@ class CudaExecutor:
     finally:
       os.close(descriptor)
 
-  def alone(self) -> contextlib.AbstractContextManager[None]:
-    """The GPU for this judge alone; see `connection.py`."""
-    return self._connection.alone()
+  @contextlib.contextmanager
+  def alone(self) -> Iterator[None]:
+    """The GPU for this judge alone; see `connection.py`. Who cannot have it may
+    go on without: there is a new connection."""
+    with contextlib.ExitStack() as stack:
+      try:
+        stack.enter_context(self._connection.alone())
+      except host_lib.HostError:
+        self._reconnect()
+        raise
+      yield
+
+  def _reconnect(self):
+    self._connection.close()
+    if self._closed:
+      raise host_lib.HostError("the executor is closed")
+    self._connection = connection.Connection(self._server)
 
   def ask(self, job: jobs.Timing, descriptor: int) -> jobs.Report:
     """Has a timing job done; see `jobs.py`.

@@ -34,13 +34,15 @@ class Launch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
-  """Run all cases once for each image."""
+  """Run all cases once for each image. It may take `wall_s`, and longer where
+  others ran beside it, until it has had `gpu_s` of the GPU."""
 
   program_bytes: int  # it comes first in the mapping
   image_offsets: tuple[int, ...]  # into the mapping
   image_bytes: int
   cases: tuple[tuple[Launch, ...], ...]
   wall_s: float
+  gpu_s: float
 
 
 class Input(msgspec.Struct, frozen=True, array_like=True):

@@ -27,6 +27,9 @@ LAUNCH_ERRORS = (
   "CUDA_ERROR_INVALID_HANDLE",
   "CUDA_ERROR_NOT_SUPPORTED",
   "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
+  # Of local memory, which the driver provides for all threads that the device
+  # can hold. What a module takes itself is loaded by then.
+  "CUDA_ERROR_OUT_OF_MEMORY",
 )
 _LOAD_ERRORS = (
   "CUDA_ERROR_INVALID_IMAGE",
@@ -107,27 +110,10 @@ class Program:
     function = self._functions.get(key)
     if function is None:
       try:
-        function = call(
-          cuda.cuModuleGetFunction,
-          self._modules[launch.module],
-          launch.entry.encode(),
-        )
+        function = self._find(launch)
       except DriverError as error:
         raise judged(error, _LOAD_ERRORS, jobs.Outcome.LOAD_FAILED) from None
       self._functions[key] = function
-      kind = cuda.CUfunction_attribute
-      read = lambda attribute: call(
-        cuda.cuFuncGetAttribute, attribute, function
-      )
-      self.num_registers = max(
-        self.num_registers, read(kind.CU_FUNC_ATTRIBUTE_NUM_REGS)
-      )
-      self.shared_bytes = max(
-        self.shared_bytes, read(kind.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
-      )
-      self.local_bytes = max(
-        self.local_bytes, read(kind.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
-      )
       # The driver reads as many parameters as the kernel has.
       wanted = _parameter_bytes(function)
       given = [a.num_bytes for a in launch.arguments]
@@ -160,6 +146,26 @@ class Program:
         kind.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
         self._max_shared_bytes - static,
       )
+
+  def _find(self, launch):
+    """The function; whichever of these calls comes first may load it."""
+    function = call(
+      cuda.cuModuleGetFunction,
+      self._modules[launch.module],
+      launch.entry.encode(),
+    )
+    kind = cuda.CUfunction_attribute
+    read = lambda attribute: call(cuda.cuFuncGetAttribute, attribute, function)
+    self.num_registers = max(
+      self.num_registers, read(kind.CU_FUNC_ATTRIBUTE_NUM_REGS)
+    )
+    self.shared_bytes = max(
+      self.shared_bytes, read(kind.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
+    )
+    self.local_bytes = max(
+      self.local_bytes, read(kind.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)
+    )
+    return function
 
   def kernel(self, launch: jobs.Launch, base: int) -> Kernel:
     """The launch, with addresses for an image at `base`."""

@@ -15,7 +15,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 
 import msgspec
 
@@ -75,18 +74,24 @@ class Sanitizer:
     def ask(job, descriptor):
       report, log = self._run(tool, job, descriptor)
       found.append(sanitizer_log.read(log))
+      if report.outcome == jobs.Outcome.MACHINE_FAILED:
+        raise HostError(report.message)
       return report
 
     try:
-      with self._executor.folder() as folder, self._executor.alone():
+      with self._executor.folder() as folder:
         artefact = self._executor.compile(
           candidate, problem, folder, _LINE_INFO
         )
-        self._executor.run_by(
-          ask, artefact, candidate, problem, [(stop.case, arrays)]
-        )
-    except (Stop, HostError, OSError):
-      pass  # known already, or no news about the candidate
+        with self._executor.alone():
+          self._executor.run_by(
+            ask, artefact, candidate, problem, [(stop.case, arrays)]
+          )
+    except Stop:
+      pass  # known already
+    except (HostError, OSError):  # no news about the candidate
+      with contextlib.suppress(HostError):  # it says so to the next one
+        self._executor.restart()
     finding = next(iter(found), None)
     if finding is None:
       return None
@@ -96,8 +101,7 @@ class Sanitizer:
   def _run(self, tool, job, descriptor):
     """The report of a job that a launcher under the tool does, and the log."""
     with contextlib.ExitStack() as stack:
-      folder = stack.enter_context(tempfile.TemporaryDirectory())
-      log = pathlib.Path(folder) / "log"
+      log = stack.enter_context(self._executor.folder()) / "log"
       mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
       stack.enter_context(mine)
       with theirs:
@@ -112,7 +116,8 @@ class Sanitizer:
         )
       stack.callback(_end, process)
       report = _do(mine, job, descriptor, self._wall_s)
-      mine.close()  # the launcher ends, and the tool writes what it has seen
+      # The launcher ends, and the tool writes what it has seen.
+      mine.shutdown(socket.SHUT_WR)
       with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_END_S)
       with contextlib.suppress(FileNotFoundError):

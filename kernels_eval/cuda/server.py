@@ -8,15 +8,19 @@ one down. A timing job runs alone on the GPU, and a judge may ask to be alone
 with it, for processes of its own. When launchers fail again and again for
 reasons of their own, the device is quarantined: every job is answered with the
 reason, and no candidate is blamed.
+
+Kernels of several launchers take turns on the GPU, so the clock alone would
+blame one for its neighbours. A job that is beyond its deadline is killed only
+when it has also had its `gpu_s`: an equal part of all time in which it was one
+of several. (To run it once more alone would keep the whole GPU, for as long
+again, for each kernel that does not end.)
 """
 
 import argparse
-import collections
 import os
 import pathlib
 import select
 import selectors
-import signal
 import socket
 import sys
 import time
@@ -24,7 +28,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from kernels_eval.cuda import jobs, nursery
+from kernels_eval.cuda import jobs, launcher_process, nursery
+from kernels_eval.cuda.waiting import Job, Waiting
 
 # Two launchers keep a GPU busy. The others stand ready where one is being
 # replaced, or waits a second for the GPU to say that its kernel has failed. A
@@ -32,83 +37,13 @@ from kernels_eval.cuda import jobs, nursery
 MIN_LAUNCHERS, MAX_LAUNCHERS = 2, 4
 BYTES_PER_LAUNCHER = 16 * 2**30  # of the device's memory
 MAX_FAILURES = 3  # in a row, of launchers that no candidate has spoilt
+# In a row, by launchers that live: a candidate, tried twice, may be the cause.
+MAX_FAILED_JOBS = 12
 START_S = 60.0
+_RETRY_S = 0.02
 _REAP_S = 10.0  # a killed process that is still there is stuck in the driver
 _REQUEST = jobs.Run | jobs.Timing | jobs.Alone | jobs.Release
 _MAX_JOBS = 2000  # of one launcher: what a context cannot give back is little
-
-
-class _Launcher:
-  """A launcher process, and the job that it has."""
-
-  def __init__(self, spawn: Callable[[int], int]):
-    self.socket, theirs = socket.socketpair(
-      socket.AF_UNIX, socket.SOCK_SEQPACKET
-    )
-    with theirs:
-      self.pid = spawn(theirs.fileno())
-    self.hello: jobs.Hello | None = None
-    self.job: _Job | None = None
-    self.num_jobs = 0
-    self.deadline = time.monotonic() + START_S
-
-  def start(self, job: "_Job") -> None:
-    self.job = job
-    self.num_jobs += 1
-    self.deadline = time.monotonic() + job.wall_s
-    try:
-      socket.send_fds(self.socket, [job.message], [job.descriptor])
-    except OSError:
-      pass  # it is dead: its end of file says so in a moment
-
-  def kill(self) -> None:
-    """Kills it; it is gone when `waitpid` says so."""
-    self.socket.close()
-    for end in (os.killpg, os.kill):  # it may not lead its group yet
-      try:
-        end(self.pid, signal.SIGKILL)
-      except ProcessLookupError:
-        pass
-
-
-def _is_gone(pid):
-  try:
-    return os.waitpid(pid, os.WNOHANG)[0] == pid
-  except ChildProcessError:
-    return True
-
-
-class _Job:
-  """A judge's request. It may own a descriptor."""
-
-  def __init__(
-    self,
-    judge: socket.socket,
-    message: bytes,
-    descriptor: int | None,
-    job: jobs.Run | jobs.Timing | jobs.Alone,
-  ):
-    self.judge = judge
-    self.message = message
-    self.descriptor = descriptor
-    self.for_judge = isinstance(job, jobs.Alone)
-    self.wall_s = 0.0 if self.for_judge else job.wall_s
-    self.runs_alone = not isinstance(job, jobs.Run)
-
-  def drop(self) -> None:
-    if self.descriptor is not None:
-      os.close(self.descriptor)
-
-  def answer(self, report: bytes) -> None:
-    self.drop()
-    try:
-      self.judge.send(report)
-    except OSError:
-      pass  # the judge is gone
-
-
-def _report(outcome, message):
-  return msgspec.msgpack.encode(jobs.Report(outcome, message))
 
 
 class Server:
@@ -126,39 +61,38 @@ class Server:
     self._selector.register(listener, selectors.EVENT_READ, self._accept)
     self._judges: set[socket.socket] = set()
     self._greeted: set[socket.socket] = set()
-    self._waiting: collections.deque[_Job] = collections.deque()
-    self._launchers: list[_Launcher] = []
+    self._waiting = Waiting()
+    self._launchers: list[launcher_process.LauncherProcess] = []
     self._dying: dict[int, tuple[int, float]] = {}  # pidfd: pid, deadline
     self._alone: socket.socket | None = None  # the judge that has the GPU
     self._hello: jobs.Hello | None = None
-    self._num_failures = 0
+    self._num_failures = self._num_failed_jobs = 0
     self._reason = ""  # of the last failure
+    self._shared_until = time.monotonic()
+    self._short_since: float | None = None  # no launcher could be started
     self.is_quarantined = False
 
   def serve(self, until_closed: int) -> None:
     """Serves until the descriptor's other end is closed."""
     self._selector.register(until_closed, selectors.EVENT_READ, None)
     try:
-      self._fill_up()
       while True:
-        deadlines = [k.deadline for k in self._launchers]
-        if not self.is_quarantined:  # afterwards nothing follows from them
-          deadlines += [deadline for _, deadline in self._dying.values()]
-        nearest = min(deadlines, default=float("inf"))
-        wait = max(0.0, min(nearest - time.monotonic(), 1.0))
-        for key, _ in self._selector.select(wait):
+        self._check_deadlines()
+        self._fill_up()
+        self._hand_out()
+        events = self._selector.select(self._wait_s())
+        self._share_out()
+        for key, _ in events:
           if key.data is None:
             return
           key.data(key.fileobj)
-        self._check_deadlines()
-        self._hand_out()
     finally:
       busy = [k.job for k in self._launchers if k.job is not None]
       for launcher in list(self._launchers):
         self._remove(launcher)
       for pidfd, (pid, deadline) in list(self._dying.items()):
         select.select([pidfd], [], [], max(0, deadline - time.monotonic()))
-        _is_gone(pid)
+        launcher_process.is_gone(pid)
         os.close(pidfd)
       for job in [*busy, *self._waiting]:
         job.drop()
@@ -167,8 +101,36 @@ class Server:
       self._listener.close()
       self._selector.close()
 
+  @property
+  def _busy(self):
+    return [k for k in self._launchers if k.job is not None]
+
+  @property
+  def _num_rivals(self):
+    """Launchers that share the GPU; one that is killed keeps its part."""
+    return len(self._busy) + len(self._dying)
+
+  def _wait_s(self):
+    now, rivals = time.monotonic(), self._num_rivals
+    ends = [k.expected_end(now, rivals) for k in self._launchers]
+    if not self.is_quarantined:  # afterwards nothing follows from them
+      ends += [deadline for _, deadline in self._dying.values()]
+    nearest = min(ends, default=float("inf"))
+    return max(0.0, min(nearest - now, 1.0))
+
+  def _share_out(self):
+    """Adds to each job what it has had of the GPU since the last time."""
+    now = time.monotonic()
+    for launcher in self._busy:
+      launcher.gpu_s += (now - self._shared_until) / self._num_rivals
+    self._shared_until = now
+
   def _accept(self, listener):
-    judge, _ = listener.accept()
+    try:
+      judge, _ = listener.accept()
+    except OSError:  # too many open files, say; it is there the next time, too
+      time.sleep(_RETRY_S)
+      return
     self._judges.add(judge)
     self._selector.register(judge, selectors.EVENT_READ, self._receive_job)
     self._greet()
@@ -208,15 +170,21 @@ class Server:
     if isinstance(request, jobs.Release):
       self._release(judge)
       return
-    job = _Job(judge, message, next(iter(descriptors), None), request)
+    job = Job(judge, message, next(iter(descriptors), None), request)
     if self.is_quarantined:
-      job.answer(_report(jobs.Outcome.MACHINE_FAILED, self._reason))
+      job.end(jobs.Outcome.MACHINE_FAILED, self._reason)
+    elif job.descriptor is None and not job.for_judge:
+      job.end(
+        jobs.Outcome.MACHINE_FAILED,
+        "the job's memory was lost: too many open files?",
+      )
     else:
-      self._waiting.append(job)
+      self._waiting.add(job)
 
   def _release(self, judge):
     if self._alone is judge:
       self._alone = None
+      self._waiting.end_turn()
 
   def _forget(self, judge):
     self._release(judge)
@@ -224,13 +192,7 @@ class Server:
     judge.close()
     self._judges.discard(judge)
     self._greeted.discard(judge)
-    kept = collections.deque()
-    for job in self._waiting:
-      if job.judge is judge:
-        job.drop()
-      else:
-        kept.append(job)
-    self._waiting = kept
+    self._waiting.forget(judge)
 
   @property
   def _num_launchers(self):
@@ -239,11 +201,26 @@ class Server:
     affordable = self._hello.memory_bytes // BYTES_PER_LAUNCHER
     return min(max(MIN_LAUNCHERS, affordable), MAX_LAUNCHERS)
 
+  @property
+  def _is_taken(self):
+    """Whether nothing else may run or start."""
+    return self._alone is not None or any(k.job.runs_alone for k in self._busy)
+
   def _fill_up(self):
     while (
-      len(self._launchers) < self._num_launchers and not self.is_quarantined
+      len(self._launchers) < self._num_launchers
+      and not self.is_quarantined
+      and not self._is_taken
     ):
-      launcher = _Launcher(self._spawn)
+      try:
+        launcher = launcher_process.LauncherProcess(self._spawn, START_S)
+      except OSError as error:  # too many processes; this is tried again
+        now = time.monotonic()
+        self._short_since = self._short_since or now
+        if not self._launchers and now > self._short_since + START_S:
+          self._quarantine(f"no launcher can be started: {error}")
+        return
+      self._short_since = None
       self._launchers.append(launcher)
       self._selector.register(
         launcher.socket,
@@ -271,34 +248,31 @@ class Server:
     launcher.hello = self._hello = hello
     launcher.deadline = float("inf")
     self._greet()
-    self._fill_up()
 
   def _finished(self, launcher, message):
     report = msgspec.msgpack.decode(message, type=jobs.Report)
-    job, launcher.job, launcher.deadline = launcher.job, None, float("inf")
-    job.answer(message)
+    launcher.end_job().answer(message)
     if report.outcome == jobs.Outcome.MACHINE_FAILED:
-      self._failed(launcher, report.message)
+      self._num_failed_jobs += 1
+      self._remove(launcher)
+      if self._num_failed_jobs >= MAX_FAILED_JOBS:
+        self._quarantine(report.message)
       return
-    self._num_failures = 0
+    self._num_failures = self._num_failed_jobs = 0
     if (
       report.outcome == jobs.Outcome.KERNEL_FAILED
       or launcher.num_jobs >= _MAX_JOBS
     ):
       self._remove(launcher)
-    self._fill_up()
 
   def _failed(self, launcher, reason):
     """It failed for a reason of its own or the device's."""
     self._num_failures += 1
-    self._reason = reason
     if launcher.job is not None:
-      launcher.job.answer(_report(jobs.Outcome.MACHINE_FAILED, reason))
-      launcher.job = None
+      launcher.end_job().end(jobs.Outcome.MACHINE_FAILED, reason)
     self._remove(launcher)
     if self._num_failures >= MAX_FAILURES:
       self._quarantine(reason)
-    self._fill_up()
 
   def _remove(self, launcher):
     self._selector.unregister(launcher.socket)
@@ -306,13 +280,13 @@ class Server:
     launcher.kill()
     # Taking a context down, above all one with a running kernel, can take the
     # driver a second. The others go on.
-    pidfd = os.pidfd_open(launcher.pid)
-    self._dying[pidfd] = (launcher.pid, time.monotonic() + _REAP_S)
-    self._selector.register(pidfd, selectors.EVENT_READ, self._reap)
+    deadline = time.monotonic() + _REAP_S
+    self._dying[launcher.pidfd] = (launcher.pid, deadline)
+    self._selector.register(launcher.pidfd, selectors.EVENT_READ, self._reap)
 
   def _reap(self, pidfd):
     pid, _ = self._dying[pidfd]
-    if _is_gone(pid):
+    if launcher_process.is_gone(pid):
       del self._dying[pidfd]
       self._selector.unregister(pidfd)
       os.close(pidfd)
@@ -321,9 +295,7 @@ class Server:
     self.is_quarantined = True
     self._reason = f"GPU {self._device} is not usable: {reason}"
     print(f"kernels_eval: {self._reason}", file=sys.stderr)
-    for job in self._waiting:
-      job.answer(_report(jobs.Outcome.MACHINE_FAILED, self._reason))
-    self._waiting.clear()
+    self._waiting.fail(self._reason)
     self._greet()
 
   def _check_deadlines(self):
@@ -332,32 +304,28 @@ class Server:
       if not self.is_quarantined:
         self._quarantine("a killed launcher does not end: stuck in the driver")
     for launcher in list(self._launchers):
-      if time.monotonic() < launcher.deadline:
+      if now < launcher.expected_end(now, self._num_rivals):
         continue
       if launcher.job is None:
         self._failed(launcher, f"no launcher started within {START_S:g} s")
         continue
-      job, launcher.job = launcher.job, None
+      job = launcher.end_job()
       self._remove(launcher)
-      job.answer(_report(jobs.Outcome.TIMED_OUT, "killed"))
-      self._fill_up()
+      job.end(jobs.Outcome.TIMED_OUT, "killed")
 
   def _hand_out(self):
-    while self._waiting and self._alone is None:
+    while (job := self._waiting.first()) is not None and not self._is_taken:
       ready = [k for k in self._launchers if k.hello and k.job is None]
-      busy = [k.job for k in self._launchers if k.job is not None]
-      if not ready or any(job.runs_alone for job in busy):
-        return
       # No other kernel beside it, none that is still being killed, and no
       # context in the making.
       starting = any(k.hello is None for k in self._launchers)
-      others = busy or starting or self._dying
-      if self._waiting[0].runs_alone and others:
+      others = self._busy or starting or self._dying
+      if not ready or (job.runs_alone and others):
         return
-      job = self._waiting.popleft()
+      self._waiting.take(job)
       if job.for_judge:
         self._alone = job.judge
-        job.answer(_report(jobs.Outcome.DONE, ""))
+        job.end(jobs.Outcome.DONE)
       else:
         ready[0].start(job)
 

@@ -15,8 +15,8 @@ class CudaSettings:
   with_jax: bool = False  # the jitted JAX reference, too, once for a problem
   with_cpu_first: bool = False  # certain failures never reach the GPU
   with_sanitizer: bool = False  # failures are explained by compute-sanitizer
-  # Beside run_cpu_s: loading, copies, another launcher's turn, and the second
-  # or two that a GPU takes to say that a kernel has failed.
+  # Beside run_cpu_s: loading, copies, and the second or two that a GPU takes to
+  # say that a kernel has failed. Other launchers' turns do not count.
   load_wall_s: float = 3.0
   timing_wall_s: float = 60.0
   jax_wall_s: float = 120.0  # start of JAX, compilation, timing

@@ -10,6 +10,7 @@ reference as jitted JAX, is timed by a process of its own (`jax_reference.py`).
 
 import collections
 import dataclasses
+import math
 import os
 import statistics
 from collections.abc import Sequence
@@ -38,7 +39,12 @@ NUM_WARM = 3
 # Measured and datasheet bandwidth differ by some percent in either direction.
 _FLOOR_SLACK = 0.8
 _MAX_CACHED = 2
-_MAX_BYTES = 8 * 2**30
+# What a candidate's scratch may take at the timed size: several copies of all
+# tensors, or as much as the partial results of small ones can need.
+_SCRATCH_SHARE = 4
+_SCRATCH_BYTES = 256 * 2**20
+# Of an event's clock (the driver's manual): nothing is known to be shorter.
+_RESOLUTION_MS = 5e-4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +97,8 @@ class Timer:
       dims: of the timed case; None means the problem's own.
 
     Raises:
-      Stop: wrong, too fast to be true, or stopped at this size.
+      Stop: wrong, too fast to be true, or stopped at this size; or its scratch
+        takes too much there, before anything is run.
       HostError: a fault of the machine.
     """
     dims = dims or timing_sizes.dims_for(problem)
@@ -122,7 +129,7 @@ class Timer:
       * timing_sizes.least_read_bytes(problem, prepared.case.dims)
       / self._executor.device.bandwidth_bytes_per_s
     )
-    candidate_ms = statistics.median(mine)
+    candidate_ms = max(statistics.median(mine), _RESOLUTION_MS)
     if candidate_ms < _FLOOR_SLACK * floor_ms:
       raise Stop(
         Status.INTEGRITY_VIOLATION,
@@ -136,7 +143,7 @@ class Timer:
     return Timing(
       case=str(prepared.case),
       candidate_ms=candidate_ms,
-      reference_ms=statistics.median(baseline),
+      reference_ms=max(statistics.median(baseline), _RESOLUTION_MS),
       candidate_spread=spread(mine),
       reference_spread=spread(baseline),
       num_calls=len(mine),
@@ -199,7 +206,7 @@ class Timer:
         p,
         problem,
         [(case, arrays)],
-        max_buffer_bytes=_MAX_BYTES,
+        max_buffer_bytes=max_buffer_bytes(problem, case.dims),
         max_shared_bytes=self._executor.device.shared_bytes,
       )
       subjects.append((a, run_case))
@@ -284,7 +291,16 @@ class Timer:
       os.close(descriptor)
 
 
+def max_buffer_bytes(problem: spec.Problem, dims: dict[str, int]) -> int:
+  """What inputs, outputs and scratch may take together at a timed size."""
+  tensors = sum(
+    dtypes.DTYPES[t.dtype].item_bytes * math.prod(t.shape_for(dims))
+    for t in (*problem.inputs, *problem.outputs)
+  )
+  return (1 + _SCRATCH_SHARE) * tensors + _SCRATCH_BYTES
+
+
 def spread(times: Sequence[float]) -> float:
-  """Distance of the quartiles over the median."""
+  """Distance of the quartiles of some milliseconds over their median."""
   low, middle, high = statistics.quantiles(times, n=4)
-  return (high - low) / middle
+  return (high - low) / max(middle, _RESOLUTION_MS)

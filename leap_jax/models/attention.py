@@ -18,9 +18,12 @@ itself included (Gemma 3's local layers); it is a whole number, a traced one
 
 import functools
 import warnings
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+
+from leap_jax.models.config import ModelConfig
 
 XLA, CUDNN = "xla", "cudnn"
 IMPLEMENTATIONS = (XLA, CUDNN)
@@ -28,37 +31,71 @@ IMPLEMENTATIONS = (XLA, CUDNN)
 _MASKED = -1e30
 
 
-def choose(dtype, device: jax.Device | None = None) -> str:
-  """The implementation for a dtype on a device, chosen once at start.
+class Heads(NamedTuple):
+  """What of a model decides which kernels there are for it."""
+
+  num_heads: int
+  num_kv_heads: int
+  head_size: int
+
+
+def choose(dtype, config: ModelConfig, device: jax.Device | None = None) -> str:
+  """The implementation for a model on a device, chosen once at start.
 
   Args:
     dtype: of queries, keys and values.
+    config: of the model.
     device: where it will run; the default device if None.
 
   Returns:
     "cudnn" for 16-bit floats on an NVIDIA GPU from compute capability 8.0 on
-    whose library does what it is asked for, else "xla".
+    whose library does what it is asked for with heads of this size, else "xla".
   """
   device = device or jax.devices()[0]
-  if device.platform != "gpu" or "NVIDIA" not in device.device_kind:
+  if _fault_of_device(dtype, device) is not None:
     return XLA
-  capability = float(getattr(device, "compute_capability", 0.0))
-  is_short = jnp.dtype(dtype) in (jnp.bfloat16, jnp.float16)
-  if not is_short or capability < 8.0:
+  fault = fault_of_cudnn(dtype, config, device)
+  if fault is not None:
+    warnings.warn(f"cuDNN's attention is not used: {fault}", stacklevel=2)
     return XLA
-  for case in ("training", "decoding"):
-    fault = _fault(jnp.dtype(dtype), case)
-    if fault is not None:
-      warnings.warn(f"cuDNN's attention is not used: {fault}", stacklevel=2)
-      return XLA
   return CUDNN
 
 
-def fault_of_sharing(dtype) -> str | None:
+def _fault_of_device(dtype, device):
+  """Why nothing of cuDNN can be tried; None if it can."""
+  is_nvidia = device.platform == "gpu" and "NVIDIA" in device.device_kind
+  capability = float(getattr(device, "compute_capability", 0.0))
+  is_short = jnp.dtype(dtype) in (jnp.bfloat16, jnp.float16)
+  if is_nvidia and is_short and capability >= 8.0:
+    return None
+  return (
+    "it needs an NVIDIA GPU of compute capability 8.0 and 16-bit floats; here "
+    f"are {jnp.dtype(dtype).name} and a {device.device_kind} device"
+  )
+
+
+def _heads_of(config):
+  return Heads(config.num_heads, config.num_kv_heads, config.head_size)
+
+
+def fault_of_cudnn(
+  dtype, config: ModelConfig, device: jax.Device | None = None
+) -> str | None:
+  """Why cuDNN's attention cannot be used, as of `choose`; None if it can."""
+  fault = _fault_of_device(dtype, device or jax.devices()[0])
+  for case in ("training", "decoding"):
+    fault = fault or _fault(jnp.dtype(dtype), _heads_of(config), case)
+  return fault
+
+
+def fault_of_sharing(dtype, config: ModelConfig) -> str | None:
   """Why groups cannot share prompts (`behind_prompts`); None if they can."""
-  if choose(dtype) != CUDNN:
-    return "it needs cuDNN's attention: an NVIDIA GPU and 16-bit floats"
-  return _fault(jnp.dtype(dtype), "sharing")
+  if config.local_layers:
+    return "layers of this model see only a part of the past"
+  fault = fault_of_cudnn(dtype, config)
+  if fault is not None:
+    return f"it needs cuDNN's attention: {fault}"
+  return _fault(jnp.dtype(dtype), _heads_of(config), "sharing")
 
 
 def _probe(case, implementation, query, keys, values, lengths):
@@ -76,13 +113,15 @@ def _probe(case, implementation, query, keys, values, lengths):
 
 
 @functools.cache
-def _fault(dtype, case: str) -> str | None:
+def _fault(dtype, heads: Heads, case: str) -> str | None:
   """What is wrong with cuDNN's attention, found by trying it; None if nothing.
 
-  Some builds lack it or get it wrong (jax#32430).
+  Some builds lack it or get it wrong (jax#32430), and heads of more than 128
+  are for compute capability 9.0 on.
   """
   keys = jax.random.split(jax.random.key(0), 3)
-  sizes = ((8, 64, 4, 64), (8, 64, 2, 64), (8, 64, 2, 64))
+  n, k, h = heads
+  sizes = ((8, 64, n, h), (8, 64, k, h), (8, 64, k, h))
   wide = [jax.random.normal(k, s) for k, s in zip(keys, sizes, strict=True)]
   short = [x.astype(dtype) for x in wide]
   lengths = jnp.asarray([64, 33, 1, 64, 17, 50, 64, 2])

@@ -42,6 +42,26 @@ class ModelConfig:
   local_rope_theta: float | None = None
   max_context_tokens: int | None = None  # as trained; None = not known
 
+  def __post_init__(self):
+    """Refuses what no decoder of ours computes.
+
+    Raises:
+      ValueError: with what does not go together.
+    """
+    if self.local_layers and not (self.local_window or 0) > 0:
+      raise ValueError(
+        f"local_window={self.local_window}: layers {self.local_layers} see "
+        "only so many tokens; it must be above 0"
+      )
+    # The factor would reach the local layers too, whose turns are unscaled.
+    own_turns = self.local_layers and self.local_rope_theta is not None
+    if own_turns and self.rope_scaling.attention_factor != 1.0:
+      raise ValueError(
+        "rope_scaling.attention_factor="
+        f"{self.rope_scaling.attention_factor:g} cannot be with layers of "
+        "their own local_rope_theta"
+      )
+
   @property
   def num_ids(self) -> int:
     """Ids that a token has; only these can be sampled."""
@@ -53,6 +73,7 @@ class ModelConfig:
 
     Raises:
       TypeError: a field is unknown or missing.
+      ValueError: fields do not go together.
     """
     record = dict(record)
     if "rope_scaling" in record:

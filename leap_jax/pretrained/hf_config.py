@@ -141,9 +141,18 @@ def _windows(config):
     local = range(min(first, _layers(config)), _layers(config))
   else:
     local = [i for i, kind in enumerate(types) if kind == "sliding_attention"]
-  return dict(
-    local_layers=tuple(local), local_window=config.get("sliding_window")
-  )
+  return dict(local_layers=tuple(local), local_window=_window(config, local))
+
+
+def _window(config, local, default=None):
+  """Tokens that local layers see."""
+  window = config.get("sliding_window", default)
+  if local and (not isinstance(window, int) or window < 1):
+    _refuse(
+      f"config.json: sliding_window={window!r} must be a number of tokens, "
+      f"since layer {local[0]} has a window"
+    )
+  return window
 
 
 def _layers(config):
@@ -206,7 +215,7 @@ def _gemma3(config):
     embedding_scale=math.sqrt(config["hidden_size"]),
     attention_scale=float(config.get("query_pre_attn_scalar", 256)) ** -0.5,
     local_layers=tuple(local),
-    local_window=config.get("sliding_window", 4096),
+    local_window=_window(config, local, 4096),
     local_rope_theta=float(local_theta),
   )
 

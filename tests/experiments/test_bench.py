@@ -1,29 +1,80 @@
 """Bench: what is counted, what is written, what the table says."""
 
+import dataclasses
 import json
 import pathlib
+import types
 
 import numpy as np
 import pytest
 
 from experiments.bench import __main__ as bench
-from experiments.bench import sampler, table
+from experiments.bench import peaks, roofline, table
 from experiments.tables import TableError
+from leap_jax.models.config import ModelConfig
 
 ROOT = pathlib.Path(__file__).parents[2]
 CONFIG = ROOT / "experiments" / "configs" / "bench_0_5b.py"
+
+
+# A token of a layer is 2 * 1 * 2 numbers.
+_MODEL = ModelConfig(
+  vocab_size=5,
+  width=2,
+  num_layers=1,
+  num_heads=1,
+  num_kv_heads=1,
+  head_size=2,
+  mlp_width=4,
+)
 
 
 def test_the_bytes_of_a_roofline():
   weights = {"a": np.zeros(10, np.float16)}  # 20 bytes
   # Rows of 2 and 3 tokens behind a prompt of 4: 5 + 6 and 5 + 6 + 7 tokens of
   # 8 bytes; three steps.
-  read = lambda group: sampler.bytes_read(
-    weights, 8, 4, np.asarray([2, 3]), group
+  read = lambda group: roofline.bytes_read(
+    _MODEL, weights, "float16", 4, np.asarray([2, 3]), group
   )
   assert read(1) == 3 * 20 + 8 * (11 + 18)
   # Together they read the prompt three times, and 1 + 2 and 1 + 2 + 3 others.
   assert read(2) == 3 * 20 + 8 * (3 * 4 + 3 + 6)
+
+
+def test_an_embedding_that_is_not_the_head_is_only_looked_up():
+  weights = {
+    "embedding": {"embedding": np.zeros((5, 2), np.float16)},
+    "head": {"embedding": np.zeros((5, 2), np.float16)},
+  }
+  untied = dataclasses.replace(_MODEL, tied_head=False)
+  # Two steps read the head of 20 bytes; three tokens a vector of 4 bytes each.
+  assert roofline.weights_read(untied, weights, 2, 3) == 2 * 20 + 3 * 4
+
+
+def test_a_local_layer_reads_its_window():
+  answers = np.asarray([1, 3])
+  # Behind a prompt of 2, a row of 3 tokens sees 3, 4, 5 tokens, of which 3 are
+  # in the window; the row of one token sees 3. The prompt's part: 2, 1, 0.
+  assert roofline.tokens_read(2, answers, 1, window=3) == 3 + (3 + 3 + 3)
+  assert roofline.tokens_read(2, answers, 2, window=3) == 1 + 6 + (2 + 1 + 0)
+  local = dataclasses.replace(
+    _MODEL, num_layers=2, local_layers=(0,), local_window=3
+  )
+  assert roofline.cache_read(local, "float16", 2, answers, 1) == 8 * (12 + 15)
+
+
+def test_only_devices_and_types_that_were_measured_have_peaks():
+  h200, a100 = (
+    types.SimpleNamespace(device_kind=f"NVIDIA {name}")
+    for name in ("H200", "A100-SXM4-80GB")
+  )
+  assert peaks.flops(h200, "bfloat16") == 790e12
+  assert peaks.bandwidth(h200) == 4.3e12
+  assert peaks.flops(h200, "float32") is None
+  assert peaks.flops(a100, "bfloat16") is None
+  assert peaks.bandwidth(a100) is None
+  assert peaks.share(1e3, 2.0, 1e3) == 0.5
+  assert peaks.share(1e3, 2.0, None) is None
 
 
 def test_decoding_is_measured_and_written(tmp_path, capsys):
@@ -48,6 +99,8 @@ def test_decoding_is_measured_and_written(tmp_path, capsys):
   assert found["ms_per_decode_step"] == pytest.approx(1e3 * seconds / 8)
   assert 0 < found["useful_slot_fraction"] < 1
   assert found["varied"]["compilations"] == 0
+  # Nobody has measured what this processor could do.
+  assert found["roofline_fraction"] is None and found["devices"] == 1
   # The table takes what was written.
   assert bench.main(["bench", "table", f"--results={tmp_path}"]) == 0
   assert "| sampler | micro | 16 |" in capsys.readouterr().out
@@ -75,6 +128,24 @@ def test_decoding_is_measured_and_written(tmp_path, capsys):
         "--config.sampler.shared_prompts=True",
       ],
       "config.sampler.shared_prompts=True: it needs cuDNN's attention",
+    ),
+    (
+      [
+        "bench",
+        "sampler",
+        f"--config={CONFIG}",
+        "--config.sampler.attention=cudnn",
+      ],
+      "config.sampler.attention=cudnn: it needs an NVIDIA GPU",
+    ),
+    (
+      [
+        "bench",
+        "sampler",
+        f"--config={CONFIG}",
+        "--config.run.model_devices=2",
+      ],
+      "config.run.model_devices=2: decoding is measured on one device",
     ),
   ],
 )
@@ -104,9 +175,13 @@ def test_peers_and_order_of_the_table(tmp_path):
   ]
   assert "| 50 |" in rows[0] and "| 61 |" in rows[1] and "| 41 |" in rows[3]
   assert "other 1: 5.0 x, lengths varied 20.0 x" in rows[2]
-  (tmp_path / "5.json").write_text("{}")
-  with pytest.raises(TableError, match="5.json"):
-    table.load(tmp_path)
+  for broken in (
+    "{}",
+    json.dumps({"kind": "update", "model": "m", "batch": 4}),
+  ):
+    (tmp_path / "5.json").write_text(broken)
+    with pytest.raises(TableError, match="5.json"):
+      table.load(tmp_path)
 
 
 def test_the_readmes_table_is_the_generated_one():

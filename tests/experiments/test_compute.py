@@ -41,7 +41,7 @@ def test_in_16_bits_masters_stay_float32(model, params):
   training, policy, state = parts(model, params, dtype="bfloat16")
   assert dtypes(state.params) == {"float32"}
   assert dtypes(policy) == {"bfloat16"}
-  assert compute.exported(training, state) is state.params
+  assert compute.exported(training.trained, None, state) is state.params
   table = policy["embedding"]["embedding"]
   np.testing.assert_array_equal(
     table, params["embedding"]["embedding"].astype(jnp.bfloat16)
@@ -67,3 +67,17 @@ def test_adapters_go_on_from_their_own_base_only(model, params):
   for before in (other, None):
     with pytest.raises(UsageError, match="another --workdir"):
       compute.check_base(mine, before)
+
+
+def test_types_that_differ_are_told():
+  config = base.get_config()
+  assert programs.fault_of_dtypes(config) is None
+  config.policy.dtype = "bfloat16"
+  line = programs.fault_of_dtypes(config)
+  assert "policy.dtype=bfloat16" in line and "sampler.dtype=float32" in line
+
+
+def test_a_pinned_way_that_does_not_fit_is_named():
+  # Another way may fit: `auto` would have found it.
+  assert "remat=auto (it is none), or lower" in compute._advice("none")
+  assert compute._advice("auto") == "lower config.learner.micro_tokens"

@@ -4,6 +4,7 @@ import errno
 import json
 import pathlib
 
+import jax
 import pytest
 
 from experiments import run, settings, state, workdir
@@ -38,13 +39,19 @@ class FakePool:
   [
     (settings.UsageError("a bad setting"), 2, "a bad setting", False),
     (policy_io.PolicyError("no policy in x"), 2, "no policy in x", False),
-    (client.HarnessError("no compiler"), 2, "_error: no compiler", False),
+    (client.HarnessError("no compiler"), 4, "_error: no compiler", False),
     (state.NonFinite("iteration 3: loss nan"), 3, "3: loss nan", True),
     (checkpoint.CheckpointError("cannot save 3"), 1, "cannot save 3", True),
     (
       OSError(errno.ENOSPC, "No space left on device", "m.jsonl"),
       1,
       "No space left on device (m.jsonl)",
+      True,
+    ),
+    (
+      jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory.\nat ..."),
+      1,
+      "a device has no more memory (Out of memory.); lower config.learner.",
       True,
     ),
     (KeyboardInterrupt(), 1, "interrupted", True),
@@ -78,8 +85,9 @@ def test_a_failure_is_one_line_and_an_exit_code(
 
 @pytest.mark.parametrize("source", ["shipped", "folder", "random"])
 def test_a_policy_comes_from_where_the_config_says(tmp_path, source):
+  from experiments import start
   from experiments.configs import quickstart
-  from leap_jax import tokenizer
+  from leap_jax import sharding, tokenizer
 
   config = quickstart.get_config()
   config.policy.source = source
@@ -88,8 +96,12 @@ def test_a_policy_comes_from_where_the_config_says(tmp_path, source):
   if source == "random":
     vocabulary = policy_io.SHIPPED / "tokenizer.json"
     tokenizer.load(vocabulary).save(tmp_path / "tokenizer.json")
-  model, params, _, _ = run._policy(config, tmp_path, [], None)
-  assert params["embedding"]["embedding"].shape[0] == model.vocab_size
+  said = []
+  opened = start.open_policy(config, tmp_path, [], None, said.append)
+  params = opened.read(sharding.make_mesh())
+  rows = params["embedding"]["embedding"].shape[0]
+  assert rows == opened.model.vocab_size == opened.tokenizer.vocab_size
+  assert said[0].startswith("memory of each device")
 
 
 @pytest.mark.covers("P22")
@@ -99,7 +111,7 @@ def test_a_machine_without_a_compiler_says_so_once(
   monkeypatch.setenv("PATH", str(tmp_path))
   got = start(tmp_path / "run")
   lines = capsys.readouterr().err.strip().splitlines()
-  assert got == 2
+  assert got == run.EXIT_MACHINE
   assert "infrastructure_error: no C++ compiler" in lines[-1]
   assert sum("no C++ compiler" in line for line in lines) == 1
 
@@ -111,7 +123,7 @@ def test_a_taken_folder_is_one_line_and_left_alone(
   folder = tmp_path / "run"
   with workdir.held(folder):
     got = start(folder)
-  assert got == 2
+  assert got == run.EXIT_MACHINE
   assert "is working in" in capsys.readouterr().err.strip().splitlines()[-1]
   assert not (folder / "config.json").exists()
 

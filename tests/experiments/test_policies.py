@@ -8,7 +8,7 @@ import pytest
 
 from experiments import export, parity, policies
 from experiments.config_file import UsageError, load_file
-from leap_jax import policy_io
+from leap_jax import policy_io, sharding
 from leap_jax.policy_error import PolicyError
 from leap_jax.pretrained import hf_export
 from tests.leap_jax import hf_folders
@@ -39,7 +39,9 @@ def config(folder):
 
 def test_a_run_starts_from_a_hugging_face_folder(config):
   config.policy.system_prompt = "Write kernels."
-  model, params, tokenizer = policies.start(config)
+  opened = policies.open_source(config)
+  model, tokenizer = opened.config, opened.tokenizer
+  params = policies.read(config, opened, sharding.make_mesh())
   assert model.max_context_tokens == 256
   assert params["embedding"]["embedding"].shape == (302, 16)
   text = tokenizer.inner.decode(

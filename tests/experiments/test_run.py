@@ -123,6 +123,7 @@ def test_evaluations_and_problems_are_on_disk(straight):
   assert [e["iteration"] for e in evaluations] == [0, 2, 4, 4]
   assert evaluations[3]["label"] == "random feedback"
   control = result["random_feedback"]
+  assert control["feedback_swapped"] > 0 and control["feedback_kept"] >= 0
   # The first turn is the same: nobody has read anything yet.
   assert control["acc_at_1"] == result["after"]["acc_at_1"]
   for evaluation, side in ((0, "before"), (2, "after")):
@@ -178,6 +179,14 @@ def test_conversations_are_on_disk(straight):
     assert turn["evaluation"]["status"] and turn["completion"]
     if len(one["turns"]) == 2:
       assert turn["feedback"]
+
+
+def test_checkpoints_say_how_updates_were_computed(straight):
+  workdir, _, _ = straight
+  records = list(workdir.glob("checkpoints/*/record/metadata"))
+  assert records
+  for path in records:
+    assert json.loads(path.read_text())["remat"] == {"update": "none"}
 
 
 def test_a_finished_run_says_so(straight):

@@ -1,35 +1,12 @@
-"""Mistakes on the command line: one clear line before anything is loaded."""
+"""Single settings: what each may be, and one clear line for the rest."""
 
-import os
-import pathlib
 import re
-import subprocess
-import sys
 
 import pytest
 
-from experiments import gathering, run, settings, state
+from experiments import settings, state
 from experiments.configs import base
-from leap_jax import choices, corrections, head, lora, losses, methods
-from leap_jax.models import attention, sizes, whole_rows
-
-ROOT = pathlib.Path(__file__).parents[2]
-QUICKSTART = "experiments/configs/quickstart.py"
-CONFIGS = sorted(
-  p
-  for p in (ROOT / "experiments" / "configs").glob("*.py")
-  if p.name != "__init__.py"
-)
-
-
-def parse(*arguments, config=QUICKSTART):
-  from absl import flags
-
-  def define(values):
-    flags.DEFINE_string("workdir", None, "", flag_values=values)
-
-  argv = ["run", f"--config={ROOT / config}", *arguments]
-  return settings.parse(argv, define)
+from tests.experiments.command_lines import CONFIGS, ROOT, parse
 
 
 @pytest.mark.parametrize(
@@ -56,6 +33,15 @@ def parse(*arguments, config=QUICKSTART):
     ("--config.method.reward=rnak", ["reward=rnak", "did you mean rank"]),
     ("--config.method.credit=last", ["credit=last", "discounted_last"]),
     ("--config.method.reward=rank_speed", ["needs config.harness.timing=true"]),
+    (
+      "--config.method.reward=rank_speed --config.harness.timing=true",
+      ["harness.timing=true needs a GPU", "harness.executor=cuda or auto"],
+    ),
+    (
+      "--config.policy.source=random --config.warm_start.num_steps=1 "
+      "--config.policy.system_prompt=x",
+      ["policy.source=random has a chat format", "unset"],
+    ),
     (
       "--config.problems.source=functions --config.warm_start.num_steps=1",
       ["config.warm_start is for config.problems.source=kernels"],
@@ -244,103 +230,6 @@ def test_every_setting_refuses_what_it_must_not_be(key):
     assert "None" not in text, text
 
 
-def test_a_missing_config_is_named_with_its_neighbour():
-  with pytest.raises(settings.UsageError, match="quickstart.py"):
-    parse(config="experiments/configs/quickstrat.py")
-  with pytest.raises(settings.UsageError, match="no config: add --config="):
-    settings.parse(["run"], lambda values: None)
-
-
-@pytest.mark.parametrize(
-  "body,words",
-  [
-    ("c.learner.learning_rat = 1.0", "learning_rat"),
-    ('c.update({"learner": {"learning_rat": 1.0}})', "learning_rat"),
-    ('c.rollout.group_size = "eight"', "eight"),
-  ],
-)
-@pytest.mark.covers("P16")
-def test_a_mistake_in_a_file_is_found_too(tmp_path, body, words):
-  path = tmp_path / "mine.py"
-  path.write_text(
-    "from experiments.configs import base\n"
-    f"def get_config():\n  c = base.get_config()\n  {body}\n  return c\n"
-  )
-  with pytest.raises(settings.UsageError, match=words) as error:
-    parse(config=str(path))
-  assert "\n" not in str(error.value)
-
-
-START = "from experiments.configs import base\n"
-
-
-@pytest.mark.parametrize(
-  "text,words",
-  [
-    ("def get_config(:\n", [":1: SyntaxError"]),
-    ("\nimport no_such_module\n", [":2: ModuleNotFoundError", "no_such_mod"]),
-    ("\n\n1 / 0\n", [":3: ZeroDivisionError: division by zero"]),
-    ("def get_config():\n  return base\n", [":2: NameError", "base"]),
-    ("def get_config():\n  raise RuntimeError\n", [":2: RuntimeError"]),
-    ("def get_config():\n  assert False\n", [":2: AssertionError"]),
-    ("def get_config(argument):\n  pass\n", ["TypeError", "argument"]),
-    ("config = 3\n", ["no function get_config"]),
-    ("get_config = 3\n", ["TypeError", "not callable"]),
-    ("def get_config():\n  return {}\n", ["returns dict", "ConfigDict"]),
-    ("def get_config():\n  pass\n", ["returns NoneType", "ConfigDict"]),
-    (
-      "from ml_collections import ConfigDict\n"
-      "def get_config():\n  return ConfigDict({'seed': 1})\n",
-      ["config.eval.every is missing", "base.get_config()"],
-    ),
-    (
-      START + "def get_config():\n  c = base.get_config()\n"
-      "  with c.unlocked():\n    c.sead = 1\n  return c\n",
-      ["no setting config.sead; did you mean seed?"],
-    ),
-    (
-      START + "def get_config():\n  c = base.get_config()\n"
-      "  c.learner.learning_rat = 1.0\n  return c\n",
-      [":4: AttributeError", "learning_rat"],
-    ),
-    ("\0", ["SyntaxError"]),
-    (
-      START + "def get_config():\n  c = base.get_config()\n"
-      "  with c.ignore_type():\n    c.seed = 'one'\n  return c\n",
-      ["config.seed='one': expected a whole number"],
-    ),
-  ],
-)
-@pytest.mark.parametrize("flags", [[], ["--help"]], ids=["run", "help"])
-@pytest.mark.covers("P16")
-def test_a_config_that_fails_is_one_line_with_its_place(
-  tmp_path, capsys, text, words, flags
-):
-  path = tmp_path / "mine.py"
-  path.write_text(text)
-  folder = tmp_path / "run"
-  argv = ["run", f"--config={path}", f"--workdir={folder}", *flags]
-  assert run.main(argv) == 2
-  (line,) = capsys.readouterr().err.splitlines()
-  assert line.startswith(f"experiments.run: {path}")
-  for word in words:
-    assert word in line
-  assert not folder.exists()
-
-
-def test_a_config_of_another_kind_of_file_is_one_line(tmp_path):
-  path = tmp_path / "notes.md"
-  path.write_text("# Notes\n\nwords of a language\n")
-  with pytest.raises(settings.UsageError, match="notes.md:3: SyntaxError"):
-    settings.load_file(str(path))
-
-
-def test_help_on_a_config_that_is_not_there_is_one_line(capsys):
-  assert run.main(["run", "--config=nonexist.py", "--help"]) == 2
-  (line,) = capsys.readouterr().err.splitlines()
-  assert "no config file nonexist.py" in line
-
-
 def test_an_unset_number_takes_a_number():
   config, _ = parse()
   assert config.learner.stop_log_ratio is None
@@ -361,134 +250,3 @@ def test_overrides_and_types():
   assert values.workdir == "somewhere"
   with pytest.raises((AttributeError, KeyError)):
     config.rollout.typo = 1
-
-
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
-def test_every_config_is_valid_and_says_how_to_run_it(path):
-  parse(config=str(path.relative_to(ROOT))) if path.stem != "base" else None
-  text = path.read_text()
-  if path.stem != "base":
-    command = (
-      r"python -m experiments\.(run|bench \w+) "
-      rf"--config=experiments/configs/{path.name}\b"
-    )
-    assert re.search(command, re.sub(r"[\s\\]+", " ", text))
-
-
-@pytest.mark.parametrize(
-  "arguments,code,words",
-  [
-    (["--config.learner.learning_rat=1"], 2, "learning_rate"),
-    (["--config.policy.source=/nowhere"], 2, "no policy in /nowhere"),
-    (
-      ["--config.harness.backend=ray", "--config.harness.ray_address=nowhere"],
-      2,
-      "infrastructure_error: the Ray address nowhere is not of the form",
-    ),
-  ],
-)
-def test_the_program_exits_with_one_line(tmp_path, arguments, code, words):
-  done = subprocess.run(
-    [
-      sys.executable,
-      "-m",
-      "experiments.run",
-      f"--config={QUICKSTART}",
-      f"--workdir={tmp_path / 'run'}",
-      *arguments,
-    ],
-    cwd=ROOT,
-    capture_output=True,
-    text=True,
-    env={**os.environ, "JAX_PLATFORMS": "cpu"},
-  )
-  assert done.returncode == code
-  last = done.stderr.strip().splitlines()[-1]
-  assert last.startswith("experiments.run: ") and words in last
-  assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(
-  "table,names",
-  [
-    (sizes.SIZES, choices.SIZES),
-    (whole_rows.REMAT, choices.REMAT),
-    (whole_rows.LAYERS, choices.LAYERS),
-    (head.HEADS, choices.HEADS),
-    (dict.fromkeys(lora.TARGETS), choices.LORA_TARGETS),
-    (attention.IMPLEMENTATIONS, choices.ATTENTION),
-    (methods.METHODS, choices.METHODS),
-    (methods.TURN_ADVANTAGES, choices.TURN_LEVEL_METHODS),
-    (methods.GATES, choices.GATES),
-    (methods.REWARDS, choices.REWARDS),
-    (methods.CREDITS, choices.CREDITS),
-    (corrections.CORRECTIONS, choices.CORRECTIONS),
-    (gathering.SAMPLINGS, choices.SAMPLINGS),
-    (losses.NORMALIZATIONS, choices.NORMALIZATIONS),
-  ],
-)
-def test_choices_are_the_keys_of_their_tables(table, names):
-  assert tuple(table) == names
-
-
-_MISTAKE = """
-import sys
-from experiments import run
-code = run.main(["run", *sys.argv[1:]])
-print(code, [m for m in ("jax", "flax", "orbax", "optax") if m in sys.modules])
-"""
-
-
-@pytest.mark.parametrize(
-  "argument",
-  [
-    "--config.learner.learning_rat=1e-5",
-    "--config.method.name=leep",
-    "--config.policy.size=huge",
-    "--config.rollout.group_size=8.5",
-    "--config.method.f_lo=0.95",
-    "--no_such_flag=1",
-    "--help",
-  ],
-)
-@pytest.mark.covers("P16")
-def test_a_mistake_is_answered_before_jax_is_loaded(argument):
-  done = subprocess.run(
-    [sys.executable, "-c", _MISTAKE, f"--config={QUICKSTART}", argument],
-    cwd=ROOT,
-    capture_output=True,
-    text=True,
-  )
-  code = 0 if argument == "--help" else 2
-  assert done.stdout.splitlines()[-1] == f"{code} []", done.stderr
-
-
-def test_help_shows_every_setting():
-  done = subprocess.run(
-    [sys.executable, "-m", "experiments.run", "--help"],
-    cwd=ROOT,
-    capture_output=True,
-    text=True,
-  )
-  assert done.returncode == 0
-  assert "--config.method.gamma=0.4" in done.stdout
-  assert "--workdir" in done.stdout
-
-
-@pytest.mark.parametrize("name", choices.TURN_LEVEL_METHODS)
-@pytest.mark.parametrize("part", ["reward=rank", "credit=shared"])
-def test_a_method_that_pays_turns_takes_no_part_of_another_one(name, part):
-  with pytest.raises(settings.UsageError) as error:
-    parse(f"--config.method.name={name}", f"--config.method.{part}")
-  text = str(error.value)
-  assert f"config.method.name={name} pays turns" in text and "leap" in text
-  with pytest.raises(ValueError, match="no reward, no credit"):
-    methods.make_method(
-      name,
-      **dict([part.split("=")]),
-      f_lo=0.5,
-      f_hi=0.875,
-      gamma=0.4,
-    )
-  # Its gate may be another one.
-  parse(f"--config.method.name={name}", "--config.method.gate=difficulty")

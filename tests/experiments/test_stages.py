@@ -5,12 +5,14 @@ import gzip
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
 
 import pytest
 
+from experiments import fork
 from leap_jax import metrics
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -128,12 +130,18 @@ def left_behind(workdir):
 
 
 @pytest.fixture(scope="module")
-def straight(start, tmp_path_factory):
+def straight_folder(start, tmp_path_factory):
   """A run without interruption."""
   workdir = tmp_path_factory.mktemp("straight")
   code, errors = run(start, workdir)
   assert code == 0, errors[-3000:]
-  return left_behind(workdir)
+  return workdir
+
+
+@pytest.fixture(scope="module")
+def straight(straight_folder):
+  """What it leaves behind."""
+  return left_behind(straight_folder)
 
 
 def test_the_warm_start_learns(straight):
@@ -178,3 +186,44 @@ def test_a_run_killed_in_every_stage_is_the_run_without(
   got = left_behind(workdir)
   for name, expected in straight.items():
     assert got[name] == expected, name
+
+
+def test_a_fork_of_the_warm_start_is_the_run_that_made_it(
+  start, straight, straight_folder, tmp_path, capsys
+):
+  arguments = [
+    "fork",
+    str(straight_folder),
+    "--rows=leap,grpo_multi_turn",
+    f"--runs={tmp_path}",
+  ]
+  assert fork.main(arguments) == 0
+  assert "2 new runs; 0 were there" in capsys.readouterr().out
+  other = tmp_path / "grpo_multi_turn" / "seed0" / "config.json"
+  assert json.loads(other.read_text())["method.name"] == "grpo_multi_turn"
+  # What is there is left alone.
+  assert fork.main(arguments) == 0
+  assert "0 new runs; 2 were there" in capsys.readouterr().out
+
+  workdir = tmp_path / "leap" / "seed0"
+  assert num_lines(workdir) == 8  # the iterations are to be done again
+  code, errors = run(start, workdir)
+  assert code == 0, errors[-3000:]
+  assert "resuming from checkpoint 6: 6 warm-start steps, 0 iter" in errors
+  got = left_behind(workdir)
+  for name in set(straight) - {"talks"}:
+    assert got[name] == straight[name], name
+
+
+def test_a_fork_needs_a_warm_start(straight_folder, tmp_path, capsys):
+  shutil.copy(straight_folder / "config.json", tmp_path)
+  for source, words in (
+    (tmp_path, "no checkpoint of the end of a warm start (6 steps)"),
+    (tmp_path / "nothing", "no work folder"),
+  ):
+    assert fork.main(["fork", str(source), f"--runs={tmp_path}/runs"]) == 2
+    assert words in capsys.readouterr().err
+  assert fork.main(["fork", str(tmp_path)]) == 2
+  assert "and --runs=DIR" in capsys.readouterr().err
+  assert not (tmp_path / "runs").exists()
+  assert not (tmp_path / "nothing").exists()

@@ -1,5 +1,6 @@
 """Sweeps: what there is to do, and doing it, with a stand-in for the run."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -12,6 +13,7 @@ import time
 import pytest
 
 from experiments import collected, rows, settings, sweep, workdir
+from experiments import run as experiments_run
 from leap_jax import methods
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -75,6 +77,7 @@ def test_every_row_is_a_valid_run_of_its_own(row):
     [
       "run",
       f"--config={QUICKSTART}",
+      "--config.harness.executor=auto",  # a reward of times needs a GPU
       *(f"--config.{key}={value}" for key, value in row.settings.items()),
     ],
     lambda values: None,
@@ -82,8 +85,18 @@ def test_every_row_is_a_valid_run_of_its_own(row):
   got = settings.flat(config)
   assert {key: got[key] for key in row.settings} == dict(row.settings)
   others = [r for r in rows.TABLES["all"] if r is not row]
-  assert all(dict(other.settings) != dict(row.settings) for other in others)
+  change = lambda r: (dict(r.settings), dict(r.factors))
+  assert all(change(other) != change(row) for other in others)
   assert all(other.name != row.name for other in others)
+
+
+def test_a_row_that_needs_times_is_left_out_where_nothing_is_timed():
+  names = lambda *of: {
+    row.name for row in sweep.sweep_plan.chosen("reward", *of)
+  }
+  timed = "reward_rank_speed"
+  assert names(None, "auto") - names(None, "cpu") == {timed}
+  assert names(timed, "cpu") == {timed}  # by name: the run refuses it
 
 
 def test_the_main_table_has_every_method():
@@ -187,6 +200,23 @@ def test_a_dry_run_says_what_there_is_to_do(tmp_path, fake, capsys):
   assert fake() == ["leap/seed0"]
 
 
+def test_a_row_may_be_a_method_at_another_learning_rate(tmp_path, fake):
+  rates = (
+    "grpo_multi_turn,grpo_multi_turn_half_rate,grpo_multi_turn_double_rate"
+  )
+  table = ("--table=learning_rate", f"--rows={rates}", "--seeds=1")
+  assert main(tmp_path, *table, "--config.learner.learning_rate=3e-5") == 0
+  got = {}
+  for name in rates.split(","):
+    path = tmp_path / "kept" / name / "seed0" / "results.json"
+    config = json.loads(path.read_text())["config"]
+    assert config["method.name"] == "grpo_multi_turn"
+    got[name] = config["learner.learning_rate"]
+  assert list(got.values()) == [3e-5, 1.5e-5, 6e-5]
+  assert main(tmp_path, *table, "--config.learner.learning_rate=3e-5") == 0
+  assert len(fake()) == 3  # what is kept is what is wanted
+
+
 def test_more_iterations_go_on_and_another_setting_is_refused(
   tmp_path, fake, capsys
 ):
@@ -233,6 +263,43 @@ def test_a_run_that_fails_does_not_keep_the_others(tmp_path, fake, capsys):
   assert len(fake()) == 6
 
 
+def test_a_fault_of_the_machine_is_tried_once_more(tmp_path, fake, capsys):
+  fault = tmp_path / "runs" / "fail_leap"
+  fault.write_text(str(experiments_run.EXIT_MACHINE))
+  assert main(tmp_path, *TWO) == 1
+  # Each once more, and the others are run as ever.
+  assert fake() == [
+    *["leap/seed0"] * 2,
+    "gamma_0/seed0",
+    *["leap/seed1"] * 2,
+    "gamma_0/seed1",
+  ]
+  text = capsys.readouterr().err
+  assert text.count("fault of the machine") == 2
+  assert "failed with status 4; going on" in text
+
+
+def test_a_run_waits_for_its_folder(tmp_path, fake, monkeypatch):
+  """The last process of a run still writes; it ends while the sweep waits."""
+  one = ("--table=credit", "--rows=leap", "--seeds=1")
+  fault = tmp_path / "runs" / "fail_leap"
+  fault.write_text(str(experiments_run.EXIT_MACHINE))
+  with contextlib.ExitStack() as process:
+    folder = tmp_path / "runs" / "leap" / "seed0"
+    process.enter_context(workdir.held(folder))
+    waits = []
+
+    def wait(seconds):
+      waits.append(seconds)
+      if len(waits) == 3:
+        process.close()
+        fault.unlink()
+
+    monkeypatch.setattr(sweep.time, "sleep", wait)
+    assert main(tmp_path, *one) == 0
+  assert len(waits) == 3 and fake() == ["leap/seed0"] * 2
+
+
 def test_a_run_whose_request_is_wrong_ends_the_sweep(tmp_path, fake, capsys):
   (tmp_path / "runs" / "fail_leap").write_text("2")
   assert main(tmp_path, *TWO) == 2
@@ -264,6 +331,33 @@ def test_results_are_the_same_bytes_each_time(tmp_path, fake):
   assert {p.name: p.read_bytes() for p in kept.iterdir()} == before
   assert fake() == ["leap/seed0"]  # collected from its folder, not run again
   assert gzip.decompress(before["metrics.jsonl.gz"]) == b'{"step": 0}\n'
+
+
+def test_stopped_while_collecting_no_older_result_stands_beside_new_lines(
+  tmp_path, fake, monkeypatch
+):
+  one = ("--table=credit", "--rows=leap", "--seeds=1")
+  assert main(tmp_path, *one) == 0
+  kept = tmp_path / "kept" / "leap" / "seed0"
+  before = (kept / "results.json").read_bytes()
+  source = tmp_path / "runs" / "leap" / "seed0"
+  (source / "metrics.jsonl").write_text('{"step": 1}\n')
+  replace, moved = os.replace, []
+
+  def stop_after_one(*paths):
+    if moved:
+      raise KeyboardInterrupt
+    moved.append(paths)
+    replace(*paths)
+
+  monkeypatch.setattr(os, "replace", stop_after_one)
+  with pytest.raises(KeyboardInterrupt):
+    collected.collect(source, kept)
+  assert not (kept / "results.json").exists()
+  monkeypatch.setattr(os, "replace", replace)
+  assert main(tmp_path, *one) == 0
+  assert (kept / "results.json").read_bytes() == before
+  assert fake() == ["leap/seed0"]
 
 
 # A sweep whose runs only wait; prints each one's process.

@@ -50,6 +50,8 @@ def main(argv):
       time.sleep(600)
     if what == "sleep":
       time.sleep(0.3)
+    if what == "half a second":
+      time.sleep(0.5)
     with open(arguments.journal, "a") as journal:
       journal.write(f"end {kind} {os.getpid()} {time.monotonic()}\n")
     outcome = {

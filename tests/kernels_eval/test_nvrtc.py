@@ -10,7 +10,9 @@ import pytest
 from kernels_eval import candidate as candidate_lib
 from kernels_eval import problems, sandbox
 from kernels_eval.cpu import compile_log as gcc_log
+from kernels_eval.cpu import host as host_lib
 from kernels_eval.cpu import toolchain
+from kernels_eval.cpu import translate as shared_translate
 from kernels_eval.cuda import build, compile_log, jobs, toolkit, translate
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.outcome import Stop
@@ -189,6 +191,68 @@ def test_an_endless_compilation_is_ended(executor):
     compile_text(executor, text)
   assert stop.value.status in (Status.COMPILE_ERROR, Status.TIMEOUT)
   compile_text(executor, HEAD + BODY)
+
+
+def compile_with(executor, text, cuda_settings, prepare=lambda folder: None):
+  problem = problems.get("relu")
+  parsed = candidate_lib.parse(text, problem)
+  with executor.folder() as folder:
+    prepare(folder)
+    return build.compile_cuda(
+      executor._host,
+      toolkit.find(),
+      (9, 0),
+      parsed,
+      problem,
+      shared_translate.entries(parsed),
+      folder,
+      Settings(),
+      cuda_settings,
+    )
+
+
+def test_a_fault_of_the_compilers_process_is_no_verdict(executor):
+  def occupy(folder):  # it may not write its result
+    (folder / "unit.cubin").touch()
+
+  with pytest.raises(host_lib.HostError, match="compiler: open: error"):
+    compile_with(executor, HEAD + BODY, CudaSettings(), occupy)
+  # An architecture that NVRTC does not know is no fault of the text either.
+  problem = problems.get("relu")
+  parsed = candidate_lib.parse(HEAD + BODY, problem)
+  with executor.folder() as folder, pytest.raises(host_lib.HostError):
+    build.compile_cuda(
+      executor._host,
+      toolkit.find(),
+      (1, 0),
+      parsed,
+      problem,
+      shared_translate.entries(parsed),
+      folder,
+      Settings(),
+      CudaSettings(),
+    )
+
+
+@pytest.mark.parametrize("num_mib", [1, 200])
+def test_a_text_that_takes_too_much_memory_is_to_blame(executor, num_mib):
+  little = CudaSettings(compile_memory_bytes=num_mib * 2**20)
+  with pytest.raises(Stop) as stop:
+    compile_with(executor, HEAD + BODY, little)
+  assert stop.value.status == Status.COMPILE_ERROR
+
+
+def test_names_that_are_too_long_are_the_texts(executor):
+  text = (
+    f"namespace n{'a' * 5000} {{\ntemplate <int N>\n{HEAD}{BODY}}}\n"
+    + "".join(
+      f"// launch: relu<{n}> grid=(ceil_div(n, 256)) block=(256)\n"
+      for n in range(16)
+    )
+  )
+  with pytest.raises(Stop, match="more than 64 KiB") as stop:
+    compile_text(executor, text)
+  assert stop.value.status == Status.COMPILE_ERROR
 
 
 def test_host_headers_leave_their_lines():

@@ -1,21 +1,35 @@
 """compute-sanitizer's texts to findings. They are of our own making, after the
 formats that its manual shows; the tool itself needs a GPU."""
 
+import contextlib
+import os
 import pathlib
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
 from kernels_eval import candidate, problems, sandbox
 from kernels_eval.cpu import toolchain
+from kernels_eval.cuda import (
+  connection,
+  jax_reference,
+  jobs,
+  sanitizer,
+  sanitizer_log,
+  toolkit,
+)
 from kernels_eval.cuda import diagnosis as diagnosis_lib
-from kernels_eval.cuda import sanitizer, sanitizer_log, toolkit
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.outcome import Stop
 from kernels_eval.schema import Mismatch, Status
 from kernels_eval.settings import Settings
-from tests.kernels_eval.test_cuda_server import ROOT, Lab
+from tests.kernels_eval import machine
+from tests.kernels_eval.gpu_lab import ask
 
+_ROOT = pathlib.Path(__file__).parents[2]
 # A device function, inlined or called; the frame above it is the kernel's.
 _OUT_OF_BOUNDS = """\
 ========= COMPUTE-SANITIZER
@@ -125,35 +139,37 @@ from kernels_eval.cuda import jobs
 from tests.kernels_eval.fake_launcher import HELLO
 tool, log = (sys.argv[sys.argv.index(o) + 1] for o in ("--tool", "--log-file"))
 link = socket.socket(fileno=int(sys.argv[sys.argv.index("-m") + 2]))
-if {dies}:
+if "{ends}" == "at once":
   sys.exit(1)
 link.send(msgspec.msgpack.encode(HELLO))
 message, (mapping,), _, _ = socket.recv_fds(link, jobs.MAX_MESSAGE_BYTES, 1)
 job = msgspec.msgpack.decode(message, type=jobs.Run)
 program = os.pread(mapping, job.program_bytes, 0)
 text = "with lines" if b".debug_line" in program else "without lines"
+source = pathlib.Path(sys.argv[0]).with_name(tool + "-" + text)
+if "{ends}" == "with the fault":
+  pathlib.Path(log).write_text(source.read_text())
+  sys.exit(1)
 report = jobs.Report(jobs.Outcome.KERNEL_FAILED, text)
 link.send(msgspec.msgpack.encode(report))
 link.recv(1)  # until the judge hangs up
-source = pathlib.Path(sys.argv[0]).with_name(tool + "-" + text)
 pathlib.Path(log).write_text(source.read_text())
+pathlib.Path(sys.argv[0]).with_name("place").write_text(log)
 """
 
 
 @pytest.fixture
-def diagnosis(tmp_path, monkeypatch, lab):
-  """The real judge's side and server; tool and launchers are stand-ins."""
+def gpu(start):
+  """A real server; its launchers are stand-ins."""
+  return start()
+
+
+@pytest.fixture
+def executor(tmp_path, gpu):
   pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
   from kernels_eval.cuda import executor as executor_lib
 
-  monkeypatch.setenv("PYTHONPATH", str(ROOT))
-  tool = tmp_path / "compute-sanitizer"
-  tool.write_text(_FAKE.format(python=sys.executable, dies="False"))
-  tool.chmod(0o755)
-  (tmp_path / "memcheck-with lines").write_text(_OUT_OF_BOUNDS)
-  (tmp_path / "racecheck-with lines").write_text(_RACE)
-  gpu = Lab(tmp_path)
-  executor = executor_lib.CudaExecutor(
+  made = executor_lib.CudaExecutor(
     toolchain.prepare(),
     toolkit.find(),
     sandbox.probe(),
@@ -162,10 +178,20 @@ def diagnosis(tmp_path, monkeypatch, lab):
     Settings(),
     CudaSettings(),
   )
+  yield made
+  made.close()
+
+
+@pytest.fixture
+def diagnosis(tmp_path, executor, lab):
+  """The real judge's side and server; tool and launchers are stand-ins."""
+  tool = tmp_path / "compute-sanitizer"
+  tool.write_text(_FAKE.format(python=sys.executable, ends="in time"))
+  tool.chmod(0o755)
+  (tmp_path / "memcheck-with lines").write_text(_OUT_OF_BOUNDS)
+  (tmp_path / "racecheck-with lines").write_text(_RACE)
   asked = sanitizer.Sanitizer(str(tool), executor, 0, 0, 20.0)
-  yield diagnosis_lib.Diagnosis(lab.executor, 0, asked)
-  executor.close()
-  gpu.close()
+  return diagnosis_lib.Diagnosis(lab.executor, 0, asked)
 
 
 PROBLEM = problems.get("relu")
@@ -177,13 +203,18 @@ def _refine(diagnosis, status, text=PROBLEM.canonical, **facts):
   return diagnosis.refine(stop, parsed, PROBLEM), stop
 
 
-def test_a_stopped_kernel_gets_the_line_that_the_cpu_does_not_find(diagnosis):
+def test_a_stopped_kernel_gets_the_line_that_the_cpu_does_not_find(
+  diagnosis, tmp_path
+):
   refined, _ = _refine(diagnosis, Status.RUNTIME_ERROR)
   assert refined.status == Status.RUNTIME_ERROR
   assert refined.finding.line == 7
   assert "line 7: invalid __global__ read" in refined.message
   assert "compute-sanitizer memcheck" in refined.message
   assert "on the GPU: it failed" in refined.message
+  # Even if nobody removes it, the pool's end does.
+  place = pathlib.Path((tmp_path / "place").read_text())
+  assert tmp_path in place.parents and not place.exists()
 
 
 def test_a_wrong_answer_may_be_a_race(diagnosis):
@@ -206,12 +237,105 @@ def test_other_failures_are_not_asked_about(diagnosis):
   assert refined is stop
 
 
-def test_a_tool_that_does_not_work_changes_nothing(diagnosis, tmp_path):
+def _tool_that_ends(tmp_path, ends):
   (tmp_path / "compute-sanitizer").write_text(
-    _FAKE.format(python=sys.executable, dies="True")
+    _FAKE.format(python=sys.executable, ends=ends)
   )
+
+
+def test_a_tool_that_does_not_work_changes_nothing(
+  diagnosis, executor, tmp_path
+):
+  _tool_that_ends(tmp_path, "at once")
   refined, stop = _refine(diagnosis, Status.WRONG_ANSWER)
   assert refined is stop
+  assert ask(executor, "well").outcome == jobs.Outcome.DONE
+
+
+def test_a_launcher_that_ends_with_the_fault_has_said_enough(
+  diagnosis, executor, tmp_path
+):
+  _tool_that_ends(tmp_path, "with the fault")
+  refined, _ = _refine(diagnosis, Status.RUNTIME_ERROR)
+  assert refined.finding.line == 7
+  assert ask(executor, "well").outcome == jobs.Outcome.DONE
+
+
+def test_a_gpu_that_others_keep_costs_the_next_candidate_nothing(
+  diagnosis, executor, gpu, monkeypatch, tmp_path
+):
+  monkeypatch.setattr(connection, "_ALONE_QUEUE_S", 0.1)
+  jax = jax_reference.JaxReference(tmp_path, 0, 5.0, executor.alone, ("true",))
+  holder = gpu.connect()
+  with holder.alone():
+    assert "does not answer" in jax.measure("relu", {"n": 1}).reason
+    refined, stop = _refine(diagnosis, Status.WRONG_ANSWER)
+    assert refined is stop
+  assert ask(executor, "well").outcome == jobs.Outcome.DONE
+  with executor.folder() as folder:  # and its compiler works
+    executor.compile(
+      candidate.parse(PROBLEM.canonical, PROBLEM), PROBLEM, folder
+    )
+  holder.close()
+
+
+def test_nobody_waits_for_a_gpu_to_compile(diagnosis, gpu, monkeypatch):
+  monkeypatch.setattr(connection, "_ALONE_QUEUE_S", 20.0)
+  text = PROBLEM.canonical.replace("x[i]", "y[i]")
+  holder = gpu.connect()
+  started = time.monotonic()
+  with holder.alone():
+    refined, stop = _refine(diagnosis, Status.WRONG_ANSWER, text)
+  assert refined is stop and time.monotonic() - started < 10
+  holder.close()
+
+
+# A tool that waits for a launcher whose kernel does not end.
+_ENDLESS = """\
+#!{python}
+import os, pathlib, sys, time
+if os.fork():
+  os.wait()
+from kernels_eval.cuda import launcher, sanitized_launcher
+pathlib.Path(sys.argv[0]).with_name("pids").write_text(
+  f"{{os.getppid()}} {{os.getpid()}}")
+launcher.serve = lambda *_: time.sleep(600)
+sanitized_launcher.main(sys.argv[-3:])
+"""
+
+
+def test_nothing_under_the_tool_outlives_its_judge(tmp_path):
+  pytest.importorskip("cuda.bindings.driver", reason="no bindings of CUDA")
+  tool = tmp_path / "compute-sanitizer"
+  tool.write_text(_ENDLESS.format(python=sys.executable))
+  tool.chmod(0o755)
+  code = (
+    "import contextlib, pathlib, sys\n"
+    "from kernels_eval.cuda import sanitizer\n"
+    "class Executor:\n"
+    "  def folder(self):\n"
+    "    return contextlib.nullcontext(pathlib.Path(sys.argv[2]))\n"
+    "asked = sanitizer.Sanitizer(sys.argv[1], Executor(), 0, 0, 60.0)\n"
+    "asked._run('memcheck', None, 0)\n"
+  )
+  judge = subprocess.Popen(
+    [sys.executable, "-c", code, str(tool), str(tmp_path)], cwd=_ROOT
+  )
+  pids = tmp_path / "pids"
+  assert machine.wait_for(lambda: machine.read(pids), 20)
+  processes = [int(pid) for pid in pids.read_text().split()]
+  judge.kill()
+  judge.wait()
+  ended = machine.wait_for(lambda: not any(map(_is_alive, processes)), 10)
+  for pid in processes:
+    with contextlib.suppress(ProcessLookupError):
+      os.kill(pid, signal.SIGKILL)
+  assert ended
+
+
+def _is_alive(pid):
+  state = machine.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:1]
+  return state not in ([], [b"Z"])
 
 
 def test_the_tool_gets_options_first():

@@ -1,14 +1,18 @@
 """Attention: what each of the three cases lets a query see."""
 
+import dataclasses
 import functools
+import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from leap_jax.models import attention
+from leap_jax.models import attention, sizes
 
+MODEL = sizes.model_config("micro", 50)
+HEADS = attention.Heads(MODEL.num_heads, MODEL.num_kv_heads, MODEL.head_size)
 B, T, N, K, H = 3, 7, 6, 2, 8
 
 
@@ -75,7 +79,10 @@ def test_a_window_may_be_traced():
 
 
 def test_a_cpu_has_one_implementation():
-  assert attention.choose(jnp.bfloat16, jax.devices("cpu")[0]) == "xla"
+  cpu = jax.devices("cpu")[0]
+  assert attention.choose(jnp.bfloat16, MODEL, cpu) == "xla"
+  fault = attention.fault_of_cudnn(jnp.bfloat16, MODEL, cpu)
+  assert "needs an NVIDIA GPU" in fault and "bfloat16 and a cpu" in fault
 
 
 @pytest.fixture
@@ -86,6 +93,8 @@ def library(monkeypatch):
   def fused(query, keys, values, **options):
     if "error" in wrong:
       raise RuntimeError(wrong["error"])
+    if query.shape[-1] > 128:
+      raise NotImplementedError("heads of more than 128")
     keys, values = keys.astype(query.dtype), values.astype(query.dtype)
     got = jax.nn.dot_product_attention(query, keys, values, **options)
     return jax.tree.map(lambda x: x * wrong["factor"], got)
@@ -98,19 +107,29 @@ def library(monkeypatch):
 
 def test_a_library_that_works_is_used(library):
   for case in ("training", "decoding", "sharing"):
-    assert attention._fault(jnp.dtype(jnp.bfloat16), case) is None
+    assert attention._fault(jnp.dtype(jnp.bfloat16), HEADS, case) is None
+  # The model's own heads are tried.
+  gpu = types.SimpleNamespace(
+    platform="gpu", device_kind="NVIDIA A100", compute_capability="8.0"
+  )
+  assert attention.choose(jnp.bfloat16, MODEL, gpu) == "cudnn"
+  wide = dataclasses.replace(MODEL, head_size=256)
+  with pytest.warns(UserWarning, match="heads of more than 128"):
+    assert attention.choose(jnp.bfloat16, wide, gpu) == "xla"
 
 
 def test_a_library_that_does_not_is_not_used(library):
   short = jnp.dtype(jnp.bfloat16)
   library["factor"] = 1.1
-  assert "decoding is off by" in attention._fault(short, "decoding")
+  assert "decoding is off by" in attention._fault(short, HEADS, "decoding")
   library["error"] = "no engine\nfor this"
-  assert attention._fault(short, "sharing") == "sharing: no engine"
+  assert attention._fault(short, HEADS, "sharing") == "sharing: no engine"
 
 
 def test_a_cpu_shares_no_prompts():
-  assert "needs cuDNN" in attention.fault_of_sharing(jnp.bfloat16)
+  assert "needs cuDNN" in attention.fault_of_sharing(jnp.bfloat16, MODEL)
+  local = dataclasses.replace(MODEL, local_layers=(0,), local_window=4)
+  assert "only a part" in attention.fault_of_sharing(jnp.bfloat16, local)
 
 
 def test_rows_behind_a_shared_prompt_see_what_they_would_alone(library):

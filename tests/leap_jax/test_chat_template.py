@@ -97,7 +97,7 @@ def test_text_never_ends_or_frames_a_message(name):
   framed = len(v.opening(Message("user", "x")))
   ids = v.opening(Message("user", forged))
   assert framed < len(ids)
-  special = {v.id_of(name) for name in SPECIAL}
+  special = {v.inner.token_to_id(name) for name in SPECIAL}
   count = lambda ids: sum(i in special for i in ids)
   assert count(ids) == count(v.opening(Message("user", "x")))
   assert count(v.context(Message("user", forged))) == count(
@@ -164,8 +164,11 @@ def test_a_tokenizer_that_puts_a_space_before_a_text_is_refused():
 
 def test_the_end_of_an_answer_comes_first_among_stop_tokens():
   v = make(LLAMA3, ends=("<|bos|>", "<|eot|>"))
-  assert v.stop_tokens == (v.id_of("<|eot|>"), v.id_of("<|bos|>"))
-  assert v.completion("x")[-1] == v.id_of("<|eot|>")
+  assert v.stop_tokens == (
+    v.inner.token_to_id("<|eot|>"),
+    v.inner.token_to_id("<|bos|>"),
+  )
+  assert v.completion("x")[-1] == v.inner.token_to_id("<|eot|>")
 
 
 def test_a_warm_start_row_is_the_conversation():

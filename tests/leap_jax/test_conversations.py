@@ -23,7 +23,7 @@ def test_only_answers_are_own_and_they_include_their_ends(vocabulary):
   )
   assert (row.weights == row.own).all()
   # The header of an answer belongs to its context, not to the answer.
-  header = vocabulary.id_of("<|assistant|>")
+  header = vocabulary.inner.token_to_id("<|assistant|>")
   assert not row.own[row.tokens == header].any()
 
 

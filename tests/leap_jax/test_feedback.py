@@ -119,9 +119,9 @@ def test_long_feedback_keeps_its_frame(vocabulary, verdict, stop_reason):
   begin = 0 if stopped else 1
   if not stopped:
     assert ids[0] == vocabulary.stop_tokens[0]
-  assert ids[begin] == vocabulary.id_of("<|user|>")
+  assert ids[begin] == vocabulary.inner.token_to_id("<|user|>")
   assert ids[-2:] == [
-    vocabulary.id_of("<|end|>"),
-    vocabulary.id_of("<|assistant|>"),
+    vocabulary.inner.token_to_id("<|end|>"),
+    vocabulary.inner.token_to_id("<|assistant|>"),
   ]
   assert "\n...\n" in vocabulary.decode(ids)

@@ -20,6 +20,20 @@ def test_contents_arrive_and_nothing_else_stays(tmp_path):
   assert found == {"a": b"3", "b": b"2"}
 
 
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt, RuntimeError])
+def test_whatever_is_raised_leaves_the_old_files_and_no_others(tmp_path, error):
+  files.write_whole(tmp_path, {"a": b"1"})
+
+  def interrupted(path):
+    path.write_bytes(b"ha")
+    raise error
+
+  with pytest.raises(error):
+    files.write_whole(tmp_path, {"a": b"2", "b": interrupted})
+  found = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+  assert found == {"a": b"1"}
+
+
 # argv: a folder that holds a policy, what to save again, and the size of the
 # largest file that the disk takes (bytes), or "kill" after the first write.
 _SAVE_AGAIN = """

@@ -11,6 +11,8 @@ STATE = TrainState(jnp.ones(8), jnp.zeros(8), jnp.zeros((), jnp.int32))
 
 def make(name):
   """Programs whose temporaries differ: a product of [n, n] is kept."""
+  if name == "huge":  # what XLA says when it runs out while it compiles
+    jnp.zeros(2**46).block_until_ready()
   size = {"large": 512, "small": 64}[name]
 
   def update(state, buckets, frozen):
@@ -30,6 +32,7 @@ def fit(limit_bytes, names=("large", "small")):
     (),
     frozen=jnp.float32(1.0),
     limit_bytes=limit_bytes,
+    advice="lower this",
     say=said.append,
   )
   return fitted, said
@@ -49,6 +52,15 @@ def test_the_first_that_fits_is_taken_and_said():
   assert int(state.step) == 1 and float(values["sum"]) > 1
 
 
-def test_when_nothing_fits_the_setting_is_named():
-  with pytest.raises(fitting.DoesNotFit, match="learner.micro_tokens"):
-    fit(10)
+def test_a_way_that_the_compiler_cannot_hold_is_passed_over():
+  fitted, (line,) = fit(2**30, ("huge", "small"))
+  assert fitted.choice == "small" and "huge more than there is" in line
+  fitted, _ = fit(None, ("huge", "small"))
+  assert fitted.choice == "small"
+
+
+@pytest.mark.parametrize("limit_bytes", [10, None])
+def test_when_nothing_fits_there_is_advice(limit_bytes):
+  names = ("large", "small") if limit_bytes else ("huge",)
+  with pytest.raises(fitting.DoesNotFit, match="; lower this"):
+    fit(limit_bytes, names)

@@ -217,8 +217,11 @@ def test_the_tokenizer_is_that_of_the_file(tmp_path):
   v = policy_io.open_policy(path).tokenizer
   text = "  if (i < n)\n\t out[i] = <|im_end|> 3.5f; // é 中文 \u0301e"
   assert v.decode(v.encode(text)) == text
-  assert v.id_of("<|im_end|>") not in v.encode(text)
-  assert v.stop_tokens == (v.id_of("<|im_end|>"), v.id_of("<|endoftext|>"))
+  assert v.inner.token_to_id("<|im_end|>") not in v.encode(text)
+  assert v.stop_tokens == (
+    v.inner.token_to_id("<|im_end|>"),
+    v.inner.token_to_id("<|endoftext|>"),
+  )
   written = v.inner.decode(
     v.opening(Message("user", "Hi")), skip_special_tokens=False
   )

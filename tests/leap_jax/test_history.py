@@ -71,7 +71,7 @@ def drawn(cursor, count, uniform_visits, seed=7):
 
 def test_without_a_past_it_is_the_uniform_order():
   names, cursor = drawn(0, 23, {})
-  expected = problems.at_iteration(CARDS, 7, 0, 23)
+  expected = problems.in_order(CARDS, 7, 0, 23)
   assert names == [card.name for card in expected] and cursor == 23
 
 

@@ -1,6 +1,5 @@
 """Decoding's joined kernels: the same layer as without them, on the CPU."""
 
-
 import functools
 
 import jax

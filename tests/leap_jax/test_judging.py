@@ -1,6 +1,7 @@
 """Answers are judged while others are sampled; order changes nothing."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -83,3 +84,43 @@ def test_a_harness_that_fails_is_heard(fails_on):
   calls = iter([call([3, 5]), call([8])])
   with pytest.raises(OSError, match="gone"):
     judging.judge_as_they_end(calls, PROBLEMS, 0, decode, evaluate)
+
+
+def test_a_harness_that_fails_ends_the_sampling():
+  failed, sampled = threading.Event(), []
+
+  def calls():
+    for row in PROBLEMS:
+      sampled.append(row)
+      yield call([row])
+      assert failed.wait(20)
+      time.sleep(0.1)  # until the future knows
+
+  def evaluate(requests):
+    failed.set()
+    raise OSError("gone")
+
+  with pytest.raises(OSError, match="gone"):
+    judging.judge_as_they_end(calls(), PROBLEMS, 0, decode, evaluate)
+  assert sampled == [3, 5]
+
+
+def test_an_interrupt_does_not_wait_for_what_is_queued():
+  began, goes_on, judged = threading.Event(), threading.Event(), []
+
+  def calls():
+    yield call([3])
+    yield call([5])
+    assert began.wait(20)
+    threading.Timer(0.1, goes_on.set).start()
+    raise KeyboardInterrupt
+
+  def evaluate(requests):
+    began.set()
+    assert goes_on.wait(20)
+    judged.extend(requests)
+    return list(requests)
+
+  with pytest.raises(KeyboardInterrupt):
+    judging.judge_as_they_end(calls(), PROBLEMS, 0, decode, evaluate)
+  assert [request.id for request in judged] == ["3/0"]

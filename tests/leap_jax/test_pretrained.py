@@ -149,6 +149,15 @@ def change_config(folder, **fields):
       {"rope_parameters": {"rope_type": "linear"}},
       "field 'factor' is missing",
     ),
+    (
+      {
+        "use_sliding_window": True,
+        "layer_types": None,
+        "max_window_layers": 0,
+        "sliding_window": None,
+      },
+      "sliding_window=None must be a number of tokens, since layer 0",
+    ),
     ({"num_hidden_layers": 4}, r"layers\.3\.\S+ is missing"),
     (
       {"num_hidden_layers": 2},

@@ -80,13 +80,13 @@ def test_too_many_problems_are_refused():
     problems.of_split(["chain-relu"], "tests", 1)
 
 
-def test_the_order_is_a_function_of_seed_and_iteration():
+def test_the_order_is_a_function_of_seed_and_cursor():
   # Ten problems, three an iteration: the epoch ends inside of iteration 3.
   every = list(range(10))
-  straight = [problems.at_iteration(every, 7, i, 3) for i in range(8)]
-  resumed = [problems.at_iteration(every, 7, i, 3) for i in range(4, 8)]
+  straight = [problems.in_order(every, 7, 3 * i, 3) for i in range(8)]
+  resumed = [problems.in_order(every, 7, 3 * i, 3) for i in range(4, 8)]
   assert straight[4:] == resumed
   flat = sum(straight, [])
   assert sorted(flat[:10]) == every and sorted(flat[10:20]) == every
   assert flat[:10] != flat[10:20]
-  assert straight != [problems.at_iteration(every, 8, i, 3) for i in range(8)]
+  assert straight != [problems.in_order(every, 8, 3 * i, 3) for i in range(8)]

@@ -6,10 +6,11 @@ import functools
 import jax
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from kernels_eval import client, problems
 from kernels_eval.schema import Status
-from leap_jax import buffer, dcp, feedback, prompts, rollout
+from leap_jax import buffer, dcp, feedback, prompts, random_feedback, rollout
 from leap_jax import sampler as sampler_lib
 from leap_jax.types import EndReason, StopReason
 
@@ -85,7 +86,9 @@ def play(programs, shape, vocabulary, cards, verdict):
   `statuses[row][turn]` is the harness's answer.
   """
 
-  def run(answers, statuses, gate=OPEN_GATE, shape=shape, programs=programs):
+  def run(
+    answers, statuses, gate=OPEN_GATE, shape=shape, programs=programs, tell=list
+  ):
     script = Script(shape, vocabulary, answers)
     requests = []
 
@@ -108,6 +111,7 @@ def play(programs, shape, vocabulary, cards, verdict):
       cards[: shape.num_problems],
       evaluate,
       gate,
+      tell,
     )
     return collected, script, requests
 
@@ -211,6 +215,25 @@ def test_feedback_does_not_count_as_the_policys(play):
   assert collected.stats.sampled_tokens == 8 * 3 * 3
 
 
+def test_rows_are_told_of_other_problems_however_they_end(play):
+  told, seen = random_feedback.Told(), []
+  swap = random_feedback.swapped(0, told)
+
+  def tell(verdicts):
+    seen.append([verdict.id for verdict in verdicts])
+    return swap([replace(v, message=f"about {v.problem}") for v in verdicts])
+
+  # Rows end in two calls a turn, out of order; a turn is one draw.
+  collected, _, _ = play(ANSWERS, [[BAD] * 3] * 8, tell=tell)
+  assert seen == [[f"{row}/{turn}" for row in range(8)] for turn in range(3)]
+  for trajectory in collected.trajectories:
+    for turn in trajectory.turns:
+      assert turn.evaluation.problem == trajectory.problem.name
+      assert f"about {trajectory.problem.name}" != turn.evaluation.message
+      assert not turn.feedback or "about " in turn.feedback
+  assert told == random_feedback.Told(failed=24, own_problem=0)
+
+
 def test_the_gate_closes_whole_problems(play):
   # Problem 0: one failure of four; problem 1: three of four.
   statuses = [[BAD, OK, OK]] + [[OK] * 3] * 3 + [[BAD] * 3] * 3 + [[OK] * 3]
@@ -264,7 +287,7 @@ def test_a_cut_answer_is_closed_before_the_feedback(play, shape, vocabulary):
   ids = script.seen[0]
   first = ids.index(9) + shape.max_new_tokens
   assert ids[first] == vocabulary.stop_tokens[0]
-  assert ids[first + 1] == vocabulary.id_of("<|user|>")
+  assert ids[first + 1] == vocabulary.inner.token_to_id("<|user|>")
 
 
 @pytest.mark.parametrize("spare", range(0, 60, 5))

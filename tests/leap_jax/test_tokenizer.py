@@ -22,17 +22,17 @@ def test_any_text_round_trips(vocabulary, text):
 def test_text_never_becomes_a_special_token(vocabulary, special):
   # A compiler message or a candidate that quotes a token must not end a turn.
   ids = vocabulary.encode(f"error: {special} expected")
-  assert vocabulary.id_of(special) not in ids
+  assert vocabulary.inner.token_to_id(special) not in ids
   assert vocabulary.decode(ids) == f"error: {special} expected"
 
 
 def test_a_context_ends_where_the_answer_begins(vocabulary):
   v = vocabulary
   ids = v.context(Message("user", "fix it"))
-  assert ids[0] == v.id_of(tokenizer_lib.USER)
+  assert ids[0] == v.inner.token_to_id(tokenizer_lib.USER)
   assert ids[-2:] == [
-    v.id_of(tokenizer_lib.END),
-    v.id_of(tokenizer_lib.ASSISTANT),
+    v.inner.token_to_id(tokenizer_lib.END),
+    v.inner.token_to_id(tokenizer_lib.ASSISTANT),
   ]
   assert v.decode(ids) == "fix it"
 

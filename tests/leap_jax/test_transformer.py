@@ -172,3 +172,22 @@ def test_a_published_size_has_the_published_number_of_parameters(size, count):
     lambda key: transformer.init(config, key), jax.random.key(0)
   )
   assert transformer.num_params(shapes) == count
+
+
+@pytest.mark.parametrize(
+  "fields,text",
+  [
+    ({}, "local_window=None: layers \\(0,\\) see only so many tokens"),
+    (
+      {
+        "local_window": 4,
+        "local_rope_theta": 100.0,
+        "rope_scaling": Scaling("yarn", 4.0, 64, attention_factor=1.1),
+      },
+      "attention_factor=1.1 cannot be with layers of their own",
+    ),
+  ],
+)
+def test_parts_that_do_not_go_together_are_refused(fields, text):
+  with pytest.raises(ValueError, match=text):
+    ModelConfig(**SMALL, local_layers=(0,), **fields)

@@ -29,7 +29,33 @@ struct Nvrtc {
   int (*nvrtcDestroyProgram)(Program*);
 } nvrtc;
 
-constexpr int kCompilation = 6;  // NVRTC_ERROR_COMPILATION
+// NVRTC_ERROR_*: what a text can cause; memory is what a job may have. Every
+// other error is a fault of ours.
+constexpr int kOutOfMemory = 1, kCompilation = 6, kNameNotValid = 10,
+              kInternalError = 11;
+
+// Ends the child with what its text has caused.
+[[noreturn]] void refuse(const char* what, const char* why) {
+  dprintf(2, "%s: %s\n", what, why);
+  _exit(kCompileError);
+}
+
+// Ends the child if this step of NVRTC has failed.
+void check(const char* what, int error) {
+  switch (error) {
+    case 0:
+      return;
+    case kCompilation:
+      _exit(kCompileError);
+    case kOutOfMemory:
+      refuse(what, "out of memory");
+    case kNameNotValid:
+      refuse(what, "no such kernel");
+    case kInternalError:
+      refuse(what, "internal error of NVRTC");
+  }
+  compiler_fault(what, error);
+}
 
 void print_messages(Program program) {
   size_t size = 0;
@@ -110,32 +136,27 @@ void child_compile(const Job& job, char** strings) {
   Program program;
   size_t size = 0;
   char* text = read_file(strings[1], &size);
-  int error = nvrtc.nvrtcCreateProgram(&program, text, "kernel.cu", 0, nullptr,
-                                       nullptr);
-  if (error) compiler_fault("create", error);
+  check("create", nvrtc.nvrtcCreateProgram(&program, text, "kernel.cu", 0,
+                                           nullptr, nullptr));
   for (char** name = names; *name; name++)
-    if ((error = nvrtc.nvrtcAddNameExpression(program, *name)))
-      compiler_fault("name expression", error);
-  error = nvrtc.nvrtcCompileProgram(program, num_options, options);
+    check("name expression", nvrtc.nvrtcAddNameExpression(program, *name));
+  int error = nvrtc.nvrtcCompileProgram(program, num_options, options);
   print_messages(program);
-  if (error == kCompilation) _exit(kCompileError);
-  if (error) compiler_fault("compile", error);
-  if ((error = nvrtc.nvrtcGetCUBINSize(program, &size)))
-    compiler_fault("size", error);
+  check("compile", error);
+  check("size", nvrtc.nvrtcGetCUBINSize(program, &size));
   char* cubin = (char*)malloc(size);
-  if (!cubin) compiler_fault("memory", 0);
-  if ((error = nvrtc.nvrtcGetCUBIN(program, cubin)))
-    compiler_fault("cubin", error);
+  if (!cubin) refuse("cubin", "out of memory");
+  check("cubin", nvrtc.nvrtcGetCUBIN(program, cubin));
   write_file("unit.cubin", cubin, size);
   static char all[64 * 1024];
   size_t used = 0;
   for (char** name = names; *name; name++) {
     const char* lowered = nullptr;
-    if ((error = nvrtc.nvrtcGetLoweredName(program, *name, &lowered)))
-      compiler_fault("lowered name", error);
+    check("lowered name",
+          nvrtc.nvrtcGetLoweredName(program, *name, &lowered));
     int n = snprintf(all + used, sizeof all - used, "%s\n", lowered);
     if (n < 0 || (size_t)n >= sizeof all - used)
-      compiler_fault("long names", 0);
+      refuse("mangled names of the kernels", "more than 64 KiB");
     used += (size_t)n;
   }
   write_file("unit.names", all, used);

@@ -1,0 +1,68 @@
+r"""LEAP against its baselines: a code model of 0.5B on one GPU.
+
+    python -m experiments.run \
+      --config=experiments/configs/headline_0_5b.py \
+      --config.policy.source=FILE --config.run.num_iterations=0 \
+      --workdir=runs/cold/seed0
+    python -m experiments.fork runs/cold/seed0 --runs=runs/headline \
+      --rows=leap,grpo_multi_turn,grpo_single_turn
+    python -m experiments.sweep --table=main \
+      --rows=leap,grpo_multi_turn,grpo_single_turn --seeds=1 \
+      --config=experiments/configs/headline_0_5b.py \
+      --config.policy.source=FILE --runs=runs/headline \
+      --config.run.max_training_s=300.0
+
+FILE is Qwen2.5-Coder-0.5B-Instruct, as a GGUF file or a folder. One cold start
+for all three methods, then each has the same seconds of training. Once more
+with `--config.seed=1` and `runs/cold/seed1` for another seed; then
+`--seeds=2`. Adapters of rank 8 are trained: a checkpoint is 54 MiB, small
+enough to be carried to another machine on which a run goes on.
+
+Not run yet: learning rates are guesses, and so are the minutes (cold start 3,
+each run of 300 s about 8).
+"""
+
+from experiments.configs import base
+
+
+def get_config():
+  """Base for a 0.5B policy whose kernels run on the GPU."""
+  c = base.get_config()
+  c.policy.dtype = "bfloat16"
+  c.policy.lora_rank = 8
+  c.policy.lora_alpha = 16.0
+  # Of 1,024 problems of up to six operators prompts have at most 165 tokens
+  # of this policy, canonical answers 276.
+  c.problems.max_operators = 6
+  c.problems.num_heldout = 64  # two rollouts, without repeats
+  c.harness.executor = "cuda"
+  c.sampler.dtype = "bfloat16"
+  c.sampler.slot_ratio = 0.85
+  c.sampler.idle_fraction = 0.05
+  c.rollout.num_problems = 32
+  c.rollout.group_size = 8
+  c.rollout.num_turns = 3
+  c.rollout.max_prompt_tokens = 192
+  c.rollout.max_feedback_tokens = 160
+  c.rollout.max_new_tokens = 320
+  c.rollout.max_context_tokens = 1472
+  c.rollout.row_buckets = (64, 128)
+  c.learner.learning_rate = 1e-4
+  c.learner.bucket_tokens = (384, 768, 1472)
+  c.learner.micro_tokens = 23552
+  c.learner.head = "chunked"
+  c.learner.head_tokens = 8192
+  # Sampler and trainer round differently in 16 bits.
+  c.learner.max_log_ratio = 0.3
+  # Most first answers of the conversations are wrong, so that there is
+  # something left to learn.
+  c.warm_start.num_steps = 100
+  c.warm_start.num_conversations = 2048
+  c.warm_start.learning_rate = 2e-4
+  c.warm_start.warmup_steps = 10
+  c.warm_start.checkpoint_every = 50
+  c.eval.every = 6
+  c.eval.random_feedback = True
+  c.run.num_iterations = 1000  # the seconds decide
+  c.run.checkpoint_every = 10
+  return c

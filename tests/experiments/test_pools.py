@@ -1,0 +1,26 @@
+"""Pools: judges that cannot do what the settings ask for."""
+
+import types
+
+import pytest
+
+from experiments import pools
+from experiments.config_file import UsageError
+from experiments.configs import base
+
+
+def test_judges_that_time_nothing_are_refused_for_a_reward_of_times(
+  monkeypatch,
+):
+  closed = []
+  pool = types.SimpleNamespace(
+    executor_name="cpu-fiber", close=lambda: closed.append(True)
+  )
+  monkeypatch.setitem(pools.BACKENDS, "local", lambda config: pool)
+  config = base.get_config()
+  config.harness.executor = "auto"
+  assert pools.make_pool(config) is pool and not closed
+  config.method.reward = "rank_speed"
+  with pytest.raises(UsageError, match="rank_speed needs a GPU"):
+    pools.make_pool(config)
+  assert closed

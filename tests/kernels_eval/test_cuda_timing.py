@@ -1,0 +1,123 @@
+"""Timing without a GPU: what is refused before a job is sent, how a report
+becomes a record, and whom an error of the driver blames."""
+
+import contextlib
+import math
+
+import pytest
+
+from kernels_eval import candidate as candidate_lib
+from kernels_eval import dtypes, problems
+from kernels_eval.cpu import translate
+from kernels_eval.cuda import build, jobs
+from kernels_eval.outcome import Stop
+from kernels_eval.problems import timing_sizes
+from kernels_eval.schema import Status
+
+pytest.importorskip("cuda.bindings.driver", reason="no bindings of CUDA")
+RELU = problems.get("relu")
+DIMS = {"n": 2**20}
+
+
+class _Executor:
+  """Has compiled everything; its GPU times every call alike."""
+
+  device = jobs.Hello("stand-in", (9, 0), "0", 232448, 132, 4.8e12, 2**37)
+
+  def __init__(self, times_ms):
+    self._times_ms = times_ms
+    self.jobs = []
+
+  def compile(self, plan, problem, folder):
+    entries = translate.entries(plan)
+    places = tuple((0, e.kernel) for e in entries)
+    return build.Artefact((b"cubin",), entries, places)
+
+  @contextlib.contextmanager
+  def folder(self):
+    yield None
+
+  def ask(self, job, descriptor):
+    self.jobs.append(job)
+    return jobs.Report(jobs.Outcome.DONE, times_ms=self._times_ms)
+
+
+def _time(monkeypatch, scratch="", times_ms=((1.0,) * 20,) * 2):
+  """The record of a kernel whose outputs are right."""
+  from kernels_eval.cuda import timing
+
+  monkeypatch.setattr(
+    timing.correctness.Bounds, "hold", lambda bounds, got: True
+  )
+  plan = candidate_lib.parse(RELU.canonical + scratch, RELU)
+  executor = _Executor(times_ms)
+  timer = timing.Timer(executor, 0, 60.0)
+  artefact = executor.compile(plan, RELU, None)
+  try:
+    return timer.time(artefact, plan, RELU, DIMS), executor.jobs
+  except Stop as stop:
+    return stop, executor.jobs
+
+
+def test_scratch_that_no_gpu_need_have_is_refused_before_it_is_sent(
+  monkeypatch,
+):
+  stop, sent = _time(monkeypatch, "// scratch: s float32 (n, 256)\n")
+  assert stop.status == Status.CONTRACT_VIOLATION
+  assert "at most" in stop.message and sent == []
+  record, sent = _time(monkeypatch, "// scratch: s float32 (n, 32)\n")
+  assert record.candidate_ms == 1.0 and len(sent) == 1
+
+
+def test_a_time_of_nothing_is_what_the_clock_can_tell(monkeypatch):
+  monkeypatch.setattr(timing_sizes, "least_read_bytes", lambda *_: 0)
+  times = (0.0,) * 15 + (1e-3,) * 5
+  record, _ = _time(monkeypatch, times_ms=(times, times))
+  assert 0 < record.candidate_ms < 1e-3
+  assert math.isfinite(record.candidate_spread)
+
+
+@pytest.mark.parametrize("name", sorted(problems.FAMILIES))
+def test_canonical_solutions_have_the_scratch_that_they_need(name):
+  from kernels_eval.cuda import timing
+
+  problem = problems.get(name)
+  dims = timing_sizes.dims_for(problem)
+  for text in (problem.canonical, problem.numba_canonical):
+    plan = candidate_lib.parse(text, problem)
+    taken = sum(
+      dtypes.DTYPES[t.dtype].item_bytes * math.prod(t.shape_for(dims))
+      for t in (*problem.inputs, *problem.outputs, *plan.scratch)
+    )
+    assert taken <= timing.max_buffer_bytes(problem, dims)
+
+
+class _Kernel:
+  """A launch that the driver refuses."""
+
+  def __init__(self, name):
+    self._name = name
+
+  def enqueue(self, stream):
+    from kernels_eval.cuda.driver import DriverError
+
+    raise DriverError(0, self._name, "cuLaunchKernel")
+
+
+@pytest.mark.parametrize(
+  ("name", "outcome"),
+  [
+    ("CUDA_ERROR_OUT_OF_MEMORY", jobs.Outcome.LAUNCH_FAILED),
+    ("CUDA_ERROR_INVALID_VALUE", jobs.Outcome.LAUNCH_FAILED),
+    ("CUDA_ERROR_ILLEGAL_ADDRESS", jobs.Outcome.KERNEL_FAILED),
+    ("CUDA_ERROR_ECC_UNCORRECTABLE", jobs.Outcome.MACHINE_FAILED),
+  ],
+)
+def test_whom_a_refused_launch_blames(name, outcome):
+  from kernels_eval.cuda import launcher, module
+
+  made = launcher.Launcher.__new__(launcher.Launcher)
+  made._stream = None
+  with pytest.raises(module.Ended) as ended:
+    made._enqueue([_Kernel(name)], 3)
+  assert ended.value.report.outcome == outcome

@@ -1,0 +1,257 @@
+"""Whose turn it is on a GPU: timing and judges alone, the share of neighbours,
+and a machine that is short of something. Launchers are stand-ins."""
+
+import contextlib
+import errno
+import os
+import pathlib
+import resource
+import socket
+import threading
+import time
+
+import pytest
+
+from kernels_eval import client
+from kernels_eval.cpu.host import HostError
+from kernels_eval.cuda import connection, jobs, launcher_process, server
+from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.settings import Settings
+from tests.kernels_eval import machine
+from tests.kernels_eval.gpu_lab import ask, send
+
+
+def timing_job():
+  return jobs.Timing((), 0, (), (), 0, 0, (), 20.0)
+
+
+def test_a_timing_job_runs_alone(start):
+  lab = start()
+  links = [lab.connect() for _ in range(4)]
+  tasks = [
+    threading.Thread(target=ask, args=(links[0], "sleep")),
+    threading.Thread(target=send, args=(links[1], timing_job())),
+    threading.Thread(target=ask, args=(links[2], "sleep")),
+    threading.Thread(target=send, args=(links[3], timing_job())),
+  ]
+  for task in tasks:
+    task.start()
+    time.sleep(0.05)
+  for task in tasks:
+    task.join()
+  spans = {}
+  for what, kind, process, moment in lab.lines():
+    spans.setdefault((kind, process, what), []).append(float(moment))
+  runs = [
+    (kind, start, end)
+    for (kind, process, what), moments in spans.items()
+    if what == "start"
+    for start, end in zip(moments, spans[kind, process, "end"], strict=True)
+  ]
+  assert len(runs) == 4
+  for kind, start_s, end_s in runs:
+    if kind == "timing":
+      others = [r for r in runs if r != (kind, start_s, end_s)]
+      assert all(e <= start_s or s >= end_s for _, s, e in others)
+  for link in links:
+    link.close()
+
+
+def test_a_judge_alone_with_the_gpu_holds_up_the_others(start):
+  lab = start()
+  mine, other = lab.connect(), lab.connect()
+  task = threading.Thread(target=ask, args=(other, "well"))
+  with mine.alone():
+    task.start()
+    time.sleep(0.2)
+    assert lab.lines() == []
+  task.join(5)
+  assert len(lab.lines()) == 2
+  # It waits itself until those that are at work have ended.
+  task = threading.Thread(target=ask, args=(other, "sleep"))
+  task.start()
+  assert machine.wait_for(lambda: len(lab.lines()) == 3, 5)
+  with mine.alone():
+    assert len(lab.lines()) == 4
+  task.join(5)
+  # One that ends without a word gives the GPU back.
+  holder = lab.connect()
+  with contextlib.suppress(HostError), holder.alone():
+    holder.close()
+  assert ask(other, "well").outcome == jobs.Outcome.DONE
+  for link in (mine, other):
+    link.close()
+
+
+def test_nothing_runs_alone_beside_a_kernel_that_is_being_killed(
+  start, monkeypatch
+):
+  is_gone = launcher_process.is_gone
+  stuck = threading.Event()
+  stuck.set()
+  monkeypatch.setattr(
+    launcher_process,
+    "is_gone",
+    lambda pid: not stuck.is_set() and is_gone(pid),
+  )
+  lab = start()
+  mine, other = lab.connect(), lab.connect()
+  assert ask(other, "hang", wall_s=0.2).outcome == jobs.Outcome.TIMED_OUT
+  given = threading.Event()
+
+  def take():
+    with mine.alone():
+      given.set()
+
+  task = threading.Thread(target=take)
+  task.start()
+  assert not given.wait(0.7)
+  stuck.clear()
+  assert given.wait(5)
+  task.join(5)
+  for link in (mine, other):
+    link.close()
+
+
+def test_what_has_waited_for_one_judge_alone_goes_before_the_next(start):
+  lab = start()
+  holder, eager, other = (lab.connect() for _ in range(3))
+  seen = []
+
+  def take():
+    with eager.alone():
+      seen.extend(lab.lines())
+
+  tasks = [
+    threading.Thread(target=take),
+    threading.Thread(target=ask, args=(other, "well")),
+  ]
+  with holder.alone():
+    for task in tasks:  # the judge asks first
+      task.start()
+      time.sleep(0.1)
+  for task in tasks:
+    task.join(5)
+  assert [line[0] for line in seen] == ["start", "end"]
+  for link in (holder, eager, other):
+    link.close()
+
+
+def test_the_clock_blames_no_job_for_its_neighbour(start):
+  lab = start()
+  links = [lab.connect() for _ in range(2)]
+  reports = {}
+
+  def work(link, what):
+    started = time.monotonic()
+    report = ask(link, what, wall_s=0.4, gpu_s=0.4)
+    reports[what] = (report.outcome, time.monotonic() - started)
+
+  tasks = [
+    threading.Thread(target=work, args=(link, what))
+    for link, what in zip(links, ("hang", "half a second"), strict=True)
+  ]
+  for task in tasks:
+    task.start()
+  for task in tasks:
+    task.join(10)
+  # Half a second beside another is a quarter of a second of the GPU.
+  assert reports["half a second"][0] == jobs.Outcome.DONE
+  # 0.25 s of the GPU in the first half second, and 0.15 s alone.
+  outcome, spent_s = reports["hang"]
+  assert outcome == jobs.Outcome.TIMED_OUT
+  assert 0.6 < spent_s < 1.5
+  # Alone it has what its deadline says.
+  outcome = ask(links[0], "half a second", wall_s=0.3, gpu_s=0.3).outcome
+  assert outcome == jobs.Outcome.TIMED_OUT
+  for link in links:
+    link.close()
+
+
+def test_a_late_answer_is_nobody_else_s(start, monkeypatch):
+  lab = start()
+  holder, waiting = lab.connect(), lab.connect()
+  monkeypatch.setattr(connection, "_ALONE_QUEUE_S", 0.1)
+  with holder.alone(), pytest.raises(HostError, match="does not answer"):
+    with waiting.alone():
+      pass
+  with pytest.raises(HostError, match="has ended"):
+    ask(waiting, "well")
+  holder.close()
+
+
+def test_a_pool_of_more_judges_waits_longer_for_each():
+  def allowed_s(num_workers):
+    pool = client.Pool.__new__(client.Pool)
+    pool._settings, pool._server = Settings(), object()
+    pool._workers = [None] * num_workers
+    return pool.seconds_allowed
+
+  timing_s = CudaSettings().timing_wall_s
+  assert allowed_s(32) - allowed_s(2) >= 30 * timing_s
+
+
+def test_a_machine_short_of_processes_is_asked_again(start):
+  lab = start()
+  link = lab.connect()
+  spawn, lab.server._spawn = lab.server._spawn, _raise_short
+  for _ in range(server.MIN_LAUNCHERS):
+    assert ask(link, "fail").outcome == jobs.Outcome.KERNEL_FAILED
+  done = []
+  task = threading.Thread(target=lambda: done.append(ask(link, "well")))
+  task.start()
+  time.sleep(0.2)
+  assert done == []  # nobody is there to do it
+  lab.server._spawn = spawn
+  task.join(5)
+  assert done[0].outcome == jobs.Outcome.DONE
+  assert not lab.server.is_quarantined
+  link.close()
+
+
+def test_a_machine_short_of_processes_for_long_says_so(start, monkeypatch):
+  lab = start()
+  link = lab.connect()
+  monkeypatch.setattr(server, "START_S", 0.5)
+  lab.server._spawn = _raise_short
+  started = time.monotonic()
+  for _ in range(server.MIN_LAUNCHERS):
+    assert ask(link, "fail").outcome == jobs.Outcome.KERNEL_FAILED
+  with pytest.raises(HostError, match="no launcher can be started"):
+    ask(link, "well")
+  assert time.monotonic() - started > 0.5
+  link.close()
+
+
+def _raise_short(descriptor):
+  raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+
+def test_a_server_short_of_descriptors_goes_on(start):
+  lab = start()
+  link = lab.connect()
+  limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+  few = 1 + max(int(p.name) for p in pathlib.Path("/proc/self/fd").iterdir())
+  held = []
+  late = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+  mapping = connection.make_mapping([b"x"], 16)
+  launch = jobs.Launch(0, "well", (1, 1, 1), (1, 1, 1), 0, ())
+  job = jobs.Run(0, (0,), 0, ((launch,),), 20.0, 0.0)
+  try:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few + 2, limits[1]))
+    with contextlib.suppress(OSError):
+      while True:
+        held.append(os.dup(mapping))
+    late.connect(str(lab.socket))
+    with pytest.raises(HostError, match="too many open files"):
+      link.ask(job, mapping)
+  finally:
+    for descriptor in held:
+      os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+  late.settimeout(5)
+  assert late.recv(jobs.MAX_MESSAGE_BYTES)  # it is greeted
+  assert link.ask(job, mapping).outcome == jobs.Outcome.DONE
+  os.close(mapping)
+  for one in (link, late):
+    one.close()
