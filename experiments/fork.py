@@ -78,17 +78,17 @@ def _arguments(argv):
     raise UsageError(str(error)) from None
   if len(rest) != 2 or values.runs is None:
     raise UsageError("give the work folder of a cold start, and --runs=DIR")
-  wanted = sweep_plan.chosen(values.table, values.rows)
-  return pathlib.Path(rest[1]), wanted, pathlib.Path(values.runs)
+  return pathlib.Path(rest[1]), values
 
 
 def main(argv: list[str]) -> int:
   """Forks from the command line; returns the exit status."""
   try:
-    source, wanted, runs = _arguments(argv)
-    workdir.settings_of(source)  # before a folder is made to be held
+    source, values = _arguments(argv)
+    executor = workdir.settings_of(source)["harness.executor"]
+    wanted = sweep_plan.chosen(values.table, values.rows, executor)
     with workdir.held(source):
-      made = fork(source, wanted, runs)
+      made = fork(source, wanted, pathlib.Path(values.runs))
   except (UsageError, OSError) as error:
     print(f"experiments.fork: {error}", file=sys.stderr)
     return 2

@@ -160,9 +160,8 @@ def _say_idle(run):
   idle = -problems % devices
   if idle:
     run.say(
-      f"config.rollout.num_problems={problems}: {idle} of the places for "
-      f"{problems + idle} problems on {devices} devices stay empty; a multiple "
-      f"of {devices} fills them"
+      f"config.rollout.num_problems={problems} on {devices} devices: room for "
+      f"{idle} more is left empty; a multiple of {devices} fills it"
     )
 
 

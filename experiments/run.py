@@ -311,7 +311,7 @@ def _run(config, settings, run_folder, shared_folder, fail) -> int:
     line = fitting.out_of_memory(error)
     if line is None:
       raise
-    fail(f"{line}; {workdir.last_checkpoint(run_folder)}")
+    fail(f"{line}; {last_checkpoint()}")
     return EXIT_FAILED
   except client.HarnessError as error:
     fail(f"infrastructure_error: {error}")
