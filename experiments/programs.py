@@ -22,7 +22,7 @@ from leap_jax import (
   sharding,
   update,
 )
-from leap_jax.models import attention
+from leap_jax.models import attention, joined_layers
 from leap_jax.types import Bucket, TrainState
 
 
@@ -84,6 +84,7 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
     prefix_step=s.prefix_step,
     prompts_per_call=s.prompts_per_call,
     shares_prompts=s.shared_prompts,
+    joins_kernels=joined_layers.are_usable(s.dtype, implementation),
   )
 
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from leap_jax import draws, slots
-from leap_jax.models import attention, decoding
+from leap_jax.models import attention, decoding, joined_layers
 from leap_jax.types import RolloutShape
 
 _TILE = 64  # keys
@@ -42,6 +42,9 @@ class Settings:
   # less to read in each step. For cuDNN, and where every layer sees the whole
   # past.
   shares_prompts: bool = False
+  # What lies between decoding's matrix products, as few kernels: see
+  # `joined_layers`. For cuDNN.
+  joins_kernels: bool = False
 
 
 class SamplerState(NamedTuple):
@@ -310,6 +313,7 @@ def decode(
       done,
       places,
       settings.implementation,
+      joined_layers.layers if settings.joins_kernels else decoding.layers,
     )
     lengths = local.lengths + ~done
     is_stop = jnp.isin(token, stops) & ~done

@@ -179,6 +179,7 @@ def measure(config, repeats: int) -> dict[str, Any]:
     "dtype": settings.dtype,
     "attention": settings.implementation,
     "shared_prompts": settings.shares_prompts,
+    "joined_kernels": settings.joins_kernels,
     **full,
     "varied": found["varied"]
     | {

@@ -57,8 +57,7 @@ class Prompts(NamedTuple):
 
   def of_rows(self, num_rows: int) -> jax.Array:
     """[R] tokens of each row that lie here."""
-    p = self.lengths.shape[0]
-    return jnp.repeat(self.lengths, num_rows // p, total_repeat_length=num_rows)
+    return jnp.repeat(self.lengths, num_rows // self.lengths.size)
 
 
 # Projections that read the same input.
@@ -293,6 +292,35 @@ class Places(NamedTuple):
   slots: jax.Array  # [R] slot of each row; any where a row has none
 
 
+def layers(
+  config: ModelConfig,
+  weights,
+  caches: tuple[Cache, ...],
+  x: jax.Array,
+  lengths: jax.Array,
+  places: tuple[jax.Array, jax.Array],
+  attend,
+) -> tuple[jax.Array, tuple[Cache, ...]]:
+  """One token of each slot, [B, D] at positions `lengths`, through all layers.
+
+  Keys and values go to `places`, [B] rows and [B] places in them, if inside.
+  `attend(layer, query [B, 1, N, H], cache, window)` is [B, 1, N * H].
+  """
+  x, positions = x[:, None], lengths[:, None]
+  filled = []
+  for i, cache in enumerate(caches):
+
+    def attend_to_cache(query, key, value, window, cache=cache, i=i):
+      put = lambda old, new: old.at[places].set(
+        new[:, 0].astype(old.dtype), mode="drop"
+      )
+      filled.append(Cache(*map(put, cache, (key, value))))
+      return attend(i, query, filled[-1], window)
+
+    x = _layer(config, weights, i, x, positions, attend_to_cache)
+  return transformer.final_norm(config, weights, x)[:, 0], tuple(filled)
+
+
 def add_token(
   config: ModelConfig,
   weights,
@@ -303,6 +331,7 @@ def add_token(
   is_idle: jax.Array,
   places: Places | None,
   implementation: str,
+  layers=layers,
 ) -> tuple[jax.Array, tuple[Cache, ...]]:
   """Reads one token of each slot.
 
@@ -312,60 +341,48 @@ def add_token(
     caches: [R, S, K, H] in every layer.
     prompts: of all rows, if they are shared.
     tokens: [B].
-    lengths: [B] cached tokens, a shared prompt's included; the new one comes
-      behind them.
+    lengths: [B] cached tokens, a shared prompt's too: the new one's position.
     is_idle: [B] slots whose result nobody needs.
     places: of the slots; None if slot i runs row i.
     implementation: of attention.
+    layers: these or others that do the same (`joined_layers`).
 
   Returns:
     ([B, D] normed hidden states, caches).
   """
   num_rows = caches[0].keys.shape[0]
   x = transformer.embed(config, weights["embedding"]["embedding"][tokens])
-  x, positions = x[:, None], lengths[:, None]
   at = jnp.arange(tokens.shape[0]) if places is None else places.rows
   own = lengths
   if prompts is not None:
     shared = prompts.of_rows(num_rows)
     own = own - (shared if places is None else shared.at[at].get(mode="clip"))
   # What nobody needs looks at one key: its attention costs little.
-  runs = ~is_idle
+  seen, runs = own + 1, ~is_idle
   if places is not None:
-    own_of = own[places.slots]
     has_slot = jnp.zeros(num_rows, bool).at[places.rows].set(True, mode="drop")
-    runs = has_slot & runs[places.slots]
-  else:
-    own_of = own
-  seen = jnp.where(runs, own_of + 1, 1)
+    seen, runs = seen[places.slots], has_slot & runs[places.slots]
+  seen = jnp.where(runs, seen, 1)
   if prompts is not None:
-    is_read = runs.reshape(prompts.lengths.shape[0], -1).any(1)
+    is_read = runs.reshape(prompts.lengths.size, -1).any(1)
     prompt_seen = jnp.where(is_read, prompts.lengths, 1)
-  filled = []
-  for i, cache in enumerate(caches):
 
-    def attend(query, key, value, window, cache=cache, i=i):
-      put = lambda old, new: old.at[at, own].set(
-        new[:, 0].astype(old.dtype), mode="drop"
+  def attend(i, query, cache, window):
+    if places is not None:
+      query = query[places.slots]
+    if prompts is None:
+      attended = attention.one_token(
+        query, *cache, seen, implementation=implementation, window=window
       )
-      cache = Cache(put(cache.keys, key), put(cache.values, value))
-      filled.append(cache)
-      if places is not None:
-        query = query[places.slots]
-      if prompts is None:
-        attended = attention.one_token(
-          query, *cache, seen, implementation=implementation, window=window
-        )
-      else:
-        attended = attention.behind_prompts(
-          query, cache, seen, prompts.caches[i], prompt_seen
-        )
-      if places is not None:
-        attended = attended.at[places.rows].get(mode="clip")
-      return attended
+    else:
+      attended = attention.behind_prompts(
+        query, cache, seen, prompts.caches[i], prompt_seen
+      )
+    if places is not None:
+      attended = attended.at[places.rows].get(mode="clip")
+    return attended
 
-    x = _layer(config, weights, i, x, positions, attend)
-  return transformer.final_norm(config, weights, x)[:, 0], tuple(filled)
+  return layers(config, weights, caches, x, lengths, (at, own), attend)
 
 
 def logits_of(weights, hidden: jax.Array) -> jax.Array:

@@ -85,6 +85,17 @@ def frequencies(head_size: int, theta: float, scaling: Scaling) -> jax.Array:
   return SCALINGS[scaling.kind](plain, scaling, theta)
 
 
+def sine_cosine(
+  positions: jax.Array, frequencies: jax.Array, scaling: Scaling
+) -> tuple[jax.Array, jax.Array]:
+  """Of the angles by which pairs turn: [B, T] -> two of [B, T, H / 2]."""
+  angles = jnp.einsum("bt,h->bth", positions.astype(jnp.float32), frequencies)
+  sin, cos = jnp.sin(angles), jnp.cos(angles)
+  if scaling.attention_factor != 1.0:
+    sin, cos = sin * scaling.attention_factor, cos * scaling.attention_factor
+  return sin, cos
+
+
 def rotate(
   x: jax.Array,
   positions: jax.Array,
@@ -102,10 +113,8 @@ def rotate(
   Returns:
     [B, T, heads, H] in the dtype of `x`.
   """
-  angles = jnp.einsum("bt,h->bth", positions.astype(jnp.float32), frequencies)
-  sin, cos = jnp.sin(angles)[:, :, None], jnp.cos(angles)[:, :, None]
-  if scaling.attention_factor != 1.0:
-    sin, cos = sin * scaling.attention_factor, cos * scaling.attention_factor
+  sin, cos = sine_cosine(positions, frequencies, scaling)
+  sin, cos = sin[:, :, None], cos[:, :, None]
   first, second = jnp.split(x.astype(jnp.float32), 2, axis=-1)
   rotated = [first * cos - second * sin, second * cos + first * sin]
   return jnp.concatenate(rotated, -1).astype(x.dtype)

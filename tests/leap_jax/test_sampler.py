@@ -159,12 +159,18 @@ def as_if_fused(monkeypatch):
 
 
 @pytest.mark.parametrize(
-  "implementation,shares_prompts",
-  [("xla", False), ("cudnn", False), ("cudnn", True)],
+  "implementation,shares_prompts,joins_kernels",
+  [
+    ("xla", False, False),
+    ("cudnn", False, False),
+    ("cudnn", True, False),
+    ("cudnn", True, True),
+  ],
 )
 def test_slots_change_no_completion(
   implementation,
   shares_prompts,
+  joins_kernels,
   model,
   params,
   two_turns,
@@ -187,6 +193,7 @@ def test_slots_change_no_completion(
     prefix_step=64,
     prompts_per_call=1,
     shares_prompts=shares_prompts,
+    joins_kernels=joins_kernels,
   )
   made = sampler.make_sampler(model, two_turns, settings, params)
   calls = list(
