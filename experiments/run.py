@@ -10,6 +10,7 @@ import contextlib
 import pathlib
 import sys
 import time
+import traceback
 
 from absl import flags
 
@@ -207,23 +208,40 @@ def _train(config, settings, run_folder, shared_folder, pool) -> int:
   return EXIT_OK
 
 
-def _connect(values) -> None:
-  """Joins the other processes of a run, if there are any."""
-  if values.num_processes == 1:
-    return
-  if values.coordinator is None:
-    raise UsageError(
-      f"--num_processes={values.num_processes} needs --coordinator=host:port"
-    )
+def _check_processes(values) -> None:
+  """Flags of several processes, before anything is waited for."""
   if values.process_id >= values.num_processes:
     raise UsageError(
-      f"--process_id={values.process_id}: must be from 0 to "
-      f"{values.num_processes - 1}"
+      f"--process_id={values.process_id}: must be below --num_processes="
+      f"{values.num_processes}"
     )
+  if (values.coordinator is None) != (values.num_processes == 1):
+    raise UsageError(
+      f"--num_processes={values.num_processes} with --coordinator="
+      f"{values.coordinator}: several processes need host:port of the first, "
+      "one process needs none"
+    )
+  if values.coordinator is None:
+    return
+  host, _, port = values.coordinator.rpartition(":")
+  if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+    raise UsageError(
+      f"--coordinator={values.coordinator}: must be host:port of the first "
+      "process"
+    )
+
+
+def _connect(values, settings) -> None:
+  """Joins the other processes of a run."""
+  from experiments import workdir
   from leap_jax import hosts
 
   try:
     hosts.connect(values.coordinator, values.num_processes, values.process_id)
+    hosts.check_alike(
+      {f"config.{key}": value for key, value in settings.items()}
+      | {"commit": workdir.commit()}
+    )
   except hosts.Unlike as error:
     raise UsageError(str(error)) from None
 
@@ -254,81 +272,116 @@ def _finished(config, run_folder) -> bool:
 
 
 def main(argv: list[str]) -> int:
-  """Runs from the command line; returns the exit status."""
-  fail = lambda text: print(f"experiments.run: {text}", file=sys.stderr)
+  """Runs from the command line; returns the exit status.
+
+  One of several processes that fails ends here, and the others with it.
+  """
+  said = []
+
+  def fail(text):
+    said.append(str(text))
+    print(f"experiments.run: {text}", file=sys.stderr)
+
   try:
     if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
       return _help(argv)
     config, values = settings_lib.parse(argv, _define)
-    settings = settings_lib.flat(config)
     name = pathlib.Path(settings_lib.config_path(argv[1:])).stem
     run_folder = pathlib.Path(values.workdir or f"runs/{name}")
-    _connect(values)
-    from experiments import workdir
-
-    with contextlib.ExitStack() as stack:
-      if values.process_id == 0:
-        stack.enter_context(workdir.held(run_folder))
-      workdir.check(run_folder, settings)
-      if _finished(config, run_folder):
-        return EXIT_OK
-      shared_folder = run_folder
-      if values.process_id > 0:
-        # What the others write for themselves is thrown away.
-        run_folder = stack.enter_context(workdir.scratch())
-      workdir.record(run_folder, settings)
-      return _run(config, settings, run_folder, shared_folder, fail)
-  except Occupied as error:
-    fail(error)
-    return EXIT_MACHINE
+    _check_processes(values)
   except UsageError as error:
     fail(error)
     return EXIT_USAGE
+  if values.num_processes == 1:
+    return _run(config, values, run_folder, fail)
+  from leap_jax import joint_end
+
+  try:
+    status = _run(config, values, run_folder, fail)
+  except BaseException as error:
+    traceback.print_exc()
+    said.append(f"{type(error).__name__}: {error}")
+    status = EXIT_FAILED
+  if status != EXIT_OK:
+    joint_end.leave(status, said[-1])
+  return status
 
 
-def _run(config, settings, run_folder, shared_folder, fail) -> int:
-  """A run whose folder is ours; every failure is a line and a status."""
+def _run(config, values, run_folder, fail) -> int:
+  """A run; every failure that is known is a line and an exit status."""
+  try:
+    with contextlib.ExitStack() as stack:
+      return _begin(config, values, run_folder, fail, stack)
+  except (Exception, KeyboardInterrupt) as error:
+    known = _ending(error, run_folder)
+    if known is None:
+      raise
+    line, status = known
+    fail(line)
+    return status
+
+
+def _begin(config, values, run_folder, fail, stack) -> int:
+  """Takes the folder, starts the judges, trains."""
+  settings = settings_lib.flat(config)
+  if values.num_processes > 1:
+    from leap_jax import joint_end
+
+    _connect(values, settings)
+    stack.enter_context(joint_end.ending_together(fail))
+  from experiments import workdir
+
+  if values.process_id == 0:
+    stack.enter_context(workdir.held(run_folder))
+  workdir.check(run_folder, settings)
+  if _finished(config, run_folder):
+    return EXIT_OK
+  shared_folder = run_folder
+  if values.process_id > 0:
+    # What the others write for themselves is thrown away.
+    run_folder = stack.enter_context(workdir.scratch())
+  workdir.record(run_folder, settings)
   for key, value in settings.items():
     _say(f"config.{key}={value}")
 
-  from experiments import pools, state, workdir
-  from kernels_eval import client
-  from leap_jax import checkpoint, fitting, hosts, policy_io, sharding
+  from experiments import pools
+  from leap_jax import hosts
 
-  last_checkpoint = lambda: workdir.last_checkpoint(shared_folder)
-  try:
-    with hosts.judges(lambda: pools.make_pool(config)) as pool:
-      _say(pool.description)
-      return _train(config, settings, run_folder, shared_folder, pool)
-  except (
-    policy_io.PolicyError,
-    fitting.DoesNotFit,
-    sharding.MeshError,
-  ) as error:
-    fail(error)
-    return EXIT_USAGE
-  except fitting.XlaError as error:
-    line = fitting.out_of_memory(error)
-    if line is None:
-      raise
-    fail(f"{line}; {last_checkpoint()}")
-    return EXIT_FAILED
-  except client.HarnessError as error:
-    fail(f"infrastructure_error: {error}")
-    return EXIT_MACHINE
-  except state.NonFinite as error:
-    fail(f"{error}; {last_checkpoint()}")
-    return EXIT_NON_FINITE
-  except checkpoint.CheckpointError as error:
-    fail(f"{error}; {last_checkpoint()}")
-    return EXIT_FAILED
-  except OSError as error:
-    where = f" ({error.filename})" if error.filename else ""
-    fail(f"{error.strerror or error}{where}; {last_checkpoint()}")
-    return EXIT_FAILED
-  except KeyboardInterrupt:
-    fail(f"interrupted; {last_checkpoint()}; the same command goes on")
-    return EXIT_FAILED
+  pool = stack.enter_context(hosts.judges(lambda: pools.make_pool(config)))
+  _say(pool.description)
+  return _train(config, settings, run_folder, shared_folder, pool)
+
+
+def _ending(error, run_folder) -> tuple[str, int] | None:
+  """The line and the exit status of an error; None for one of the program."""
+  if isinstance(error, Occupied):
+    return str(error), EXIT_MACHINE
+  if isinstance(error, UsageError):
+    return str(error), EXIT_USAGE
+
+  from experiments import state, workdir
+  from kernels_eval import client
+  from leap_jax import checkpoint, fitting, joint_end, policy_io, sharding
+
+  last_checkpoint = workdir.last_checkpoint(run_folder)
+  match error:
+    case policy_io.PolicyError() | fitting.DoesNotFit() | sharding.MeshError():
+      return str(error), EXIT_USAGE
+    case client.HarnessError():
+      return f"infrastructure_error: {error}", EXIT_MACHINE
+    case state.NonFinite():
+      return f"{error}; {last_checkpoint}", EXIT_NON_FINITE
+    case checkpoint.CheckpointError():
+      return f"{error}; {last_checkpoint}", EXIT_FAILED
+    case OSError():
+      where = f" ({error.filename})" if error.filename else ""
+      line = f"{error.strerror or error}{where}; {last_checkpoint}"
+      return line, EXIT_FAILED
+    case KeyboardInterrupt():
+      line = f"interrupted; {last_checkpoint}; the same command goes on"
+      return line, EXIT_FAILED
+  line = fitting.out_of_memory(error) or joint_end.lost(error)
+  return None if line is None else (f"{line}; {last_checkpoint}", EXIT_FAILED)
 
 
 if __name__ == "__main__":

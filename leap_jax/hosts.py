@@ -6,7 +6,7 @@ device. What is each process's own is exchanged before anything is decided by
 it: clocks and files are the first one's (`from_first`), memory is the least of
 all (`from_all`). Each process has a share of the candidates judged, and all of
 them get all verdicts, or the same fault. The first process alone writes files.
-How all end when one fails: leap_jax/hosts_end.py.
+How all end when one fails: leap_jax/joint_end.py.
 """
 
 import contextlib
