@@ -87,6 +87,7 @@ def _train(config, settings, run_folder, shared_folder, pool) -> int:
   from leap_jax import (
     checkpoint,
     compilations,
+    hosts,
     memory,
     metrics,
     policy_io,
@@ -164,6 +165,7 @@ def _train(config, settings, run_folder, shared_folder, pool) -> int:
     # ----------------------------------------------------------- compile
     started = time.perf_counter()
     programs = programs_lib.compile_programs(run, train_state)
+    hosts.wait_for_all()  # or they would be waited for in an iteration
     progress.spend("compile", time.perf_counter() - started)
 
     # ---------------------------------------------------------- evaluate
@@ -179,7 +181,9 @@ def _train(config, settings, run_folder, shared_folder, pool) -> int:
     )
 
     # ------------------------------------------------------------ report
-    after = heldout.evaluate(run, programs, train_state, progress, "after")
+    after = progress.evaluated
+    if after is None:
+      after = heldout.evaluate(run, programs, train_state, progress, "after")
     control = None
     if config.eval.random_feedback:
       control = heldout.evaluate_with_random_feedback(
@@ -361,12 +365,21 @@ def _ending(error, run_folder) -> tuple[str, int] | None:
 
   from experiments import state, workdir
   from kernels_eval import client
-  from leap_jax import checkpoint, fitting, joint_end, policy_io, sharding
+  from leap_jax import (
+    checkpoint,
+    fitting,
+    hosts,
+    joint_end,
+    policy_io,
+    sharding,
+  )
 
   last_checkpoint = workdir.last_checkpoint(run_folder)
   match error:
     case policy_io.PolicyError() | fitting.DoesNotFit() | sharding.MeshError():
       return str(error), EXIT_USAGE
+    case hosts.Unreachable():
+      return str(error), EXIT_MACHINE
     case client.HarnessError():
       return f"infrastructure_error: {error}", EXIT_MACHINE
     case state.NonFinite():

@@ -10,6 +10,8 @@ How all end when one fails: leap_jax/joint_end.py.
 """
 
 import contextlib
+import socket
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -28,22 +30,39 @@ class Unlike(Exception):
   """Processes do not go together; one line says how."""
 
 
-def connect(coordinator: str, num_processes: int, process_id: int) -> None:
+class Unreachable(Exception):
+  """Processes do not find each other; one line says why."""
+
+
+def connect(
+  coordinator: str, num_processes: int, process_id: int, wait_s: float = 300.0
+) -> None:
   """Joins the others. Before anything else that JAX does.
 
   Args:
     coordinator: host:port of the first process.
     num_processes: of the program.
     process_id: of this one, from 0.
+    wait_s: for the first process; that one waits as long for the others.
 
   Raises:
     Unlike: they have other devices or other libraries.
+    Unreachable: the first process does not answer, or cannot listen.
   """
-  jax.distributed.initialize(
-    coordinator_address=coordinator,
-    num_processes=num_processes,
-    process_id=process_id,
-  )
+  if process_id > 0:
+    _wait_for_first(coordinator, wait_s)
+  try:
+    jax.distributed.initialize(
+      coordinator_address=coordinator,
+      num_processes=num_processes,
+      process_id=process_id,
+      initialization_timeout=int(wait_s),
+    )
+  except jax.errors.JaxRuntimeError as error:
+    raise Unreachable(
+      f"cannot join the processes at {coordinator}: "
+      f"{str(error).splitlines()[0]}"
+    ) from None
   device = jax.local_devices()[0]
   runtime = " ".join(device.client.platform_version.split())
   check_alike(
@@ -53,6 +72,23 @@ def connect(coordinator: str, num_processes: int, process_id: int) -> None:
       "runtime": runtime,
     }
   )
+
+
+def _wait_for_first(coordinator, wait_s):
+  """JAX itself would end the program with a trace of C++."""
+  host, _, port = coordinator.rpartition(":")
+  deadline = time.monotonic() + wait_s
+  while True:
+    try:
+      socket.create_connection((host.strip("[]"), int(port)), 5.0).close()
+      return
+    except OSError as error:
+      if time.monotonic() >= deadline:
+        raise Unreachable(
+          f"no process 0 at {coordinator} after {wait_s:.0f} s "
+          f"({error.strerror or error}); start it there, or mend --coordinator"
+        ) from None
+    time.sleep(0.5)
 
 
 def check_alike(about: Mapping[str, Any]) -> None:

@@ -1,5 +1,10 @@
 """Two processes, one program: what they exchange and what each can read."""
 
+import socket
+
+import pytest
+
+from leap_jax import hosts
 from tests.leap_jax import two_processes
 
 _PROGRAM = """
@@ -101,6 +106,14 @@ np.testing.assert_array_equal(whole["halves"], np.arange(4.0))
 np.testing.assert_array_equal(whole["both"], whole["own"])
 print("done")
 """
+
+
+def test_a_first_process_that_does_not_answer_is_one_line():
+  with socket.socket() as free:  # bound, but nobody listens
+    free.bind(("127.0.0.1", 0))
+    address = f"127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(hosts.Unreachable, match=f"no process 0 at {address}"):
+      hosts.connect(address, 2, 1, wait_s=0.0)
 
 
 def test_two_processes_get_the_same():
