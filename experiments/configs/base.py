@@ -114,9 +114,9 @@ def get_config() -> config_dict.ConfigDict:
   # "xla", "cudnn" (NVIDIA, 16 bits), or "auto": cudnn where it can be.
   c.sampler.attention = "auto"
   # Decoding programs: of at most so many slots on each device (0 = all rows
-  # that it has), and, where
-  # slot_ratio is below 1, smaller ones down to least_slots, each about that
-  # share of the next. More programs waste fewer slots and compile longer.
+  # that it has), and, where slot_ratio is below 1, smaller ones down to
+  # least_slots, each about that share of the next. More programs waste fewer
+  # slots and compile longer.
   c.sampler.max_slots = 0
   c.sampler.slot_ratio = 1.0
   c.sampler.least_slots = 8
