@@ -14,15 +14,13 @@ import traceback
 
 from absl import flags
 
+from experiments import endings, processes
 from experiments import settings as settings_lib
-from experiments.config_file import Occupied
+from experiments.endings import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from experiments.settings import UsageError
 
 # Everything else is imported where it is used: a mistake on the command line
 # is answered at once, before JAX is loaded.
-
-EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_NON_FINITE = 0, 1, 2, 3
-EXIT_MACHINE = 4  # the request is right: the same command may do later
 
 
 def _define(values: flags.FlagValues) -> None:
@@ -32,18 +30,7 @@ def _define(values: flags.FlagValues) -> None:
     "folder of the run; the same folder resumes it (default: runs/CONFIG)",
     flag_values=values,
   )
-  flags.DEFINE_string(
-    "coordinator",
-    None,
-    "host:port of the first of several processes (docs/devices.md)",
-    flag_values=values,
-  )
-  flags.DEFINE_integer(
-    "num_processes", 1, "of one run", lower_bound=1, flag_values=values
-  )
-  flags.DEFINE_integer(
-    "process_id", 0, "of this one, from 0", lower_bound=0, flag_values=values
-  )
+  processes.define(values)
 
 
 def _help(argv) -> int:
@@ -212,44 +199,6 @@ def _train(config, settings, run_folder, shared_folder, pool) -> int:
   return EXIT_OK
 
 
-def _check_processes(values) -> None:
-  """Flags of several processes, before anything is waited for."""
-  if values.process_id >= values.num_processes:
-    raise UsageError(
-      f"--process_id={values.process_id}: must be below --num_processes="
-      f"{values.num_processes}"
-    )
-  if (values.coordinator is None) != (values.num_processes == 1):
-    raise UsageError(
-      f"--num_processes={values.num_processes} with --coordinator="
-      f"{values.coordinator}: several processes need host:port of the first, "
-      "one process needs none"
-    )
-  if values.coordinator is None:
-    return
-  host, _, port = values.coordinator.rpartition(":")
-  if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
-    raise UsageError(
-      f"--coordinator={values.coordinator}: must be host:port of the first "
-      "process"
-    )
-
-
-def _connect(values, settings) -> None:
-  """Joins the other processes of a run."""
-  from experiments import workdir
-  from leap_jax import hosts
-
-  try:
-    hosts.connect(values.coordinator, values.num_processes, values.process_id)
-    hosts.check_alike(
-      {f"config.{key}": value for key, value in settings.items()}
-      | {"commit": workdir.commit()}
-    )
-  except hosts.Unlike as error:
-    raise UsageError(str(error)) from None
-
-
 def _finished(config, run_folder) -> bool:
   """Prints the table of a run that has done its iterations already."""
   from experiments import budget, report, workdir
@@ -292,7 +241,7 @@ def main(argv: list[str]) -> int:
     config, values = settings_lib.parse(argv, _define)
     name = pathlib.Path(settings_lib.config_path(argv[1:])).stem
     run_folder = pathlib.Path(values.workdir or f"runs/{name}")
-    _check_processes(values)
+    processes.check(values)
   except UsageError as error:
     fail(error)
     return EXIT_USAGE
@@ -304,7 +253,7 @@ def main(argv: list[str]) -> int:
     status = _run(config, values, run_folder, fail)
   except BaseException as error:
     traceback.print_exc()
-    said.append(f"{type(error).__name__}: {error}")
+    said.append(f"{type(error).__name__}: {error}".splitlines()[0])
     status = EXIT_FAILED
   if status != EXIT_OK:
     joint_end.leave(status, said[-1])
@@ -317,7 +266,7 @@ def _run(config, values, run_folder, fail) -> int:
     with contextlib.ExitStack() as stack:
       return _begin(config, values, run_folder, fail, stack)
   except (Exception, KeyboardInterrupt) as error:
-    known = _ending(error, run_folder)
+    known = endings.of(error, run_folder)
     if known is None:
       raise
     line, status = known
@@ -331,7 +280,7 @@ def _begin(config, values, run_folder, fail, stack) -> int:
   if values.num_processes > 1:
     from leap_jax import joint_end
 
-    _connect(values, settings)
+    processes.connect(values, settings)
     stack.enter_context(joint_end.ending_together(fail))
   from experiments import workdir
 
@@ -354,47 +303,6 @@ def _begin(config, values, run_folder, fail, stack) -> int:
   pool = stack.enter_context(hosts.judges(lambda: pools.make_pool(config)))
   _say(pool.description)
   return _train(config, settings, run_folder, shared_folder, pool)
-
-
-def _ending(error, run_folder) -> tuple[str, int] | None:
-  """The line and the exit status of an error; None for one of the program."""
-  if isinstance(error, Occupied):
-    return str(error), EXIT_MACHINE
-  if isinstance(error, UsageError):
-    return str(error), EXIT_USAGE
-
-  from experiments import state, workdir
-  from kernels_eval import client
-  from leap_jax import (
-    checkpoint,
-    fitting,
-    hosts,
-    joint_end,
-    policy_io,
-    sharding,
-  )
-
-  last_checkpoint = workdir.last_checkpoint(run_folder)
-  match error:
-    case policy_io.PolicyError() | fitting.DoesNotFit() | sharding.MeshError():
-      return str(error), EXIT_USAGE
-    case hosts.Unreachable():
-      return str(error), EXIT_MACHINE
-    case client.HarnessError():
-      return f"infrastructure_error: {error}", EXIT_MACHINE
-    case state.NonFinite():
-      return f"{error}; {last_checkpoint}", EXIT_NON_FINITE
-    case checkpoint.CheckpointError():
-      return f"{error}; {last_checkpoint}", EXIT_FAILED
-    case OSError():
-      where = f" ({error.filename})" if error.filename else ""
-      line = f"{error.strerror or error}{where}; {last_checkpoint}"
-      return line, EXIT_FAILED
-    case KeyboardInterrupt():
-      line = f"interrupted; {last_checkpoint}; the same command goes on"
-      return line, EXIT_FAILED
-  line = fitting.out_of_memory(error) or joint_end.lost(error)
-  return None if line is None else (f"{line}; {last_checkpoint}", EXIT_FAILED)
 
 
 if __name__ == "__main__":

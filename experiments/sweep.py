@@ -91,7 +91,7 @@ def _results_held(results: pathlib.Path) -> Iterator[None]:
 
 
 def _end_with_parent() -> None:
-  """In a run's process: it stops when the sweep dies; its last checkpoint stays."""
+  """In a run's process: it ends when the sweep dies; checkpoints stay."""
   ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
 
 

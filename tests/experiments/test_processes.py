@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from experiments import run
+from experiments import endings, run
 from leap_jax import policy_io
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -106,6 +106,6 @@ def test_flags_of_processes_that_do_not_go_together(
 ):
   folder = tmp_path / "run"
   argv = ["run", f"--config={CONFIG}", f"--workdir={folder}", *arguments]
-  assert run.main(argv) == run.EXIT_USAGE
+  assert run.main(argv) == endings.EXIT_USAGE
   assert words in capsys.readouterr().err.strip().splitlines()[-1]
   assert not folder.exists()

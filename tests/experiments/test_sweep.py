@@ -12,8 +12,7 @@ import time
 
 import pytest
 
-from experiments import collected, rows, settings, sweep, workdir
-from experiments import run as experiments_run
+from experiments import collected, endings, rows, settings, sweep, workdir
 from leap_jax import methods
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -265,7 +264,7 @@ def test_a_run_that_fails_does_not_keep_the_others(tmp_path, fake, capsys):
 
 def test_a_fault_of_the_machine_is_tried_once_more(tmp_path, fake, capsys):
   fault = tmp_path / "runs" / "fail_leap"
-  fault.write_text(str(experiments_run.EXIT_MACHINE))
+  fault.write_text(str(endings.EXIT_MACHINE))
   assert main(tmp_path, *TWO) == 1
   # Each once more, and the others are run as ever.
   assert fake() == [
@@ -283,7 +282,7 @@ def test_a_run_waits_for_its_folder(tmp_path, fake, monkeypatch):
   """The last process of a run still writes; it ends while the sweep waits."""
   one = ("--table=credit", "--rows=leap", "--seeds=1")
   fault = tmp_path / "runs" / "fail_leap"
-  fault.write_text(str(experiments_run.EXIT_MACHINE))
+  fault.write_text(str(endings.EXIT_MACHINE))
   with contextlib.ExitStack() as process:
     folder = tmp_path / "runs" / "leap" / "seed0"
     process.enter_context(workdir.held(folder))
