@@ -6,12 +6,12 @@ import os
 import pathlib
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kernels_eval import audit, client, verdict_cache
 from kernels_eval.numba import client as numba_client
 from kernels_eval.schema import Evaluation, Request, Status
-from kernels_eval.soak import belongings, machine, mix, templates
+from kernels_eval.soak import belongings, machine, mix, templates, twins
 
 # Those that the corpus' expectations hold for. Processor time, not time of the
 # clock, so that a loaded machine changes nothing.
@@ -21,6 +21,7 @@ _CALIBRATION_STEPS = 20_000_000
 _CALIBRATION_REPEATS = 3
 _BATCH_PER_JUDGE = 48
 _MAX_OFFENCES = 20  # that are kept
+_NUM_LOOKS, _LOOK_S = 10, 0.1  # at the judges' belongings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Result:
   statuses: dict[str, dict[str, int]]  # kind -> status -> count
   num_offences: int
   offences: tuple[Offence, ...]  # the first ones
+  excused_twins: tuple[str, ...]  # two verdicts, and why a GPU may give them
   num_infrastructure_errors: int
   num_restarts: int  # of judges
   judges: tuple[Memory, ...]  # at a quarter, at the end
@@ -103,9 +105,28 @@ def _resident_bytes(pid):
 
 
 def _judges(fraction_done):
-  """Memory of this process's judges, in the order of their process ids."""
-  resident, descriptors = [], []
-  for pid in sorted(belongings.descendants(os.getpid())):
+  """Memory of this process's judges, in the order of their process ids: the
+  least of some looks, for one that has just answered still holds its job."""
+  looks = []
+  for i in range(_NUM_LOOKS):
+    if i:
+      time.sleep(_LOOK_S)
+    looks.append(_look())
+  least = {
+    pid: [min(values) for values in zip(*(x[pid] for x in looks), strict=True)]
+    for pid in sorted(set.intersection(*map(set, looks)))
+  }
+  return Memory(
+    fraction_done,
+    tuple(resident for resident, _ in least.values()),
+    tuple(num_open for _, num_open in least.values()),
+  )
+
+
+def _look():
+  """(resident bytes, open files) of each judge by its process id."""
+  found = {}
+  for pid in belongings.descendants(os.getpid()):
     try:
       command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
       if b"kernels_eval.judge" not in command.split(b"\0"):
@@ -113,9 +134,8 @@ def _judges(fraction_done):
       num_open = len(os.listdir(f"/proc/{pid}/fd"))
     except OSError:
       continue  # it has just ended
-    resident.append(_resident_bytes(pid))
-    descriptors.append(num_open)
-  return Memory(fraction_done, tuple(resident), tuple(descriptors))
+    found[pid] = _resident_bytes(pid), num_open
+  return found
 
 
 def _slow_steps(pool):
@@ -155,16 +175,16 @@ def _has_numba():
   return True
 
 
-def _offences(candidates, answers):
+def _offences(candidates, answers, excused):
   """What is wrong with the verdicts."""
-  first_of: dict[str, Evaluation] = {}
-  for candidate, answer in zip(candidates, answers, strict=True):
+  differing = twins.differing(candidates, answers)
+  for i, (candidate, answer) in enumerate(
+    zip(candidates, answers, strict=True)
+  ):
     allowed, message = candidate.allowed, answer.message
-    if candidate.twin is not None:
-      twin = first_of.setdefault(candidate.twin, answer)
-      if twin.status != answer.status:
-        allowed = {twin.status}
-        message = f"the same text got another verdict before; {message}"
+    if i in differing and i not in excused:
+      allowed = {answers[differing[i]].status}
+      message = f"the same text got another verdict before; {message}"
     if answer.status not in allowed:
       yield Offence(
         candidate.request.id,
@@ -235,6 +255,9 @@ def soak(
       seconds = time.perf_counter() - started
       num_workers, hello = pool.num_workers, pool.hello
       num_restarts = pool.num_restarts
+    excused = {}
+    if kind == "cuda":
+      excused = twins.reasons(candidates, answers, SETTINGS)
     compared = belongings.compare_when_quiet(before)
   return Result(
     machine=here,
@@ -251,15 +274,19 @@ def soak(
     judges=memory,
     max_process_resident_bytes=_largest_process_bytes(),
     belongings=tuple(compared),
-    **_judged(candidates, answers),
+    **_judged(candidates, answers, excused),
   )
 
 
-def _judged(candidates, answers):
-  offences = tuple(_offences(candidates, answers))
+def _judged(candidates, answers, excused: Mapping[int, str]):
+  offences = tuple(_offences(candidates, answers, excused))
   return {
     "num_offences": len(offences),
     "offences": offences[:_MAX_OFFENCES],
+    "excused_twins": tuple(
+      f"{candidates[i].request.id} ({candidates[i].request.problem}): {reason}"
+      for i, reason in excused.items()
+    ),
     "num_infrastructure_errors": sum(
       a.status == Status.INFRASTRUCTURE_ERROR for a in answers
     ),
