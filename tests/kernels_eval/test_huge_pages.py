@@ -42,6 +42,10 @@ answers = [test_needs.compiled(UNIT, [])]
 before = huge()
 ours.code(ctypes.c_void_p(library._handle))
 ours.heap()
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+memory = libc.malloc(ctypes.c_size_t(6 * 2**20))
+ctypes.memset(memory, 1, 6 * 2**20)
 answers.append(test_needs.compiled(UNIT, []))
 print(json.dumps([answers, before, huge()]))
 """
