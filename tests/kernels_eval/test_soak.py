@@ -343,7 +343,7 @@ def test_what_is_not_clean_is_said(soaked):
   result = msgspec.json.decode(out.read_bytes(), type=run.Result)
   assert result.is_clean
   memory = lambda mib, files: run.Memory(0.5, (mib * 2**20, 50 * 2**20), files)
-  grown = (memory(50, (5, 5)), memory(70, (4, 5)))
+  grown = (memory(50, (5, 6)), memory(70, (6, 5)))
   assert dataclasses.replace(result, judges=grown).is_clean
   offence = run.Offence("good-7", "good", "p", "timeout", ("passed",), "late")
   left = belongings.Comparison("processes", 0, 1, ("5 sleep",))
