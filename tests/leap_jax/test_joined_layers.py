@@ -122,9 +122,8 @@ def test_products_in_parts_are_the_product(monkeypatch):
   assert of(512, 896, 9728) == 1
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_fault_is_found(monkeypatch, family):
-  dtype, config = jnp.dtype(jnp.float32), FAMILIES[family]
+def test_a_fault_is_found(monkeypatch):
+  dtype, config = jnp.dtype(jnp.float32), FAMILIES["gemma3"]
   joined_layers.fault.cache_clear()
   assert joined_layers.fault(dtype, config) is None
   joined_layers.fault.cache_clear()
