@@ -15,7 +15,7 @@ from experiments.bench import peaks
 from experiments.bench.record import RESULTS
 
 BEGIN, END = "<!-- bench table: begin -->", "<!-- bench table: end -->"
-_KINDS = ("sampler", "peers", "update", "step")  # in this order
+_KINDS = ("sampler", "peers", "update", "devices", "step")  # in this order
 
 
 def load(folder: pathlib.Path) -> list[dict[str, Any]]:
@@ -45,7 +45,23 @@ def _number(record, key, scale=1.0, digits=0):
   return "-" if value is None else f"{scale * value:,.{digits}f}"
 
 
+def _measured(record):
+  kind = record["kind"]
+  _KINDS.index(kind)  # of another one nobody knows the place
+  words = [", shared prompts"] if record.get("shared_prompts") else []
+  if kind != "devices" and record.get("devices", 1) > 1:
+    words.append(f" on {record['devices']} devices")
+  return kind + "".join(words)
+
+
 def _against(record):
+  one = record.get("one_device")
+  if one is not None:
+    return (
+      f"1 of {record['devices']} devices: {record['times_faster']:.2f} x "
+      f"(sampling {record['sample_times_faster']:.2f} x, update "
+      f"{record['update_times_faster']:.2f} x)"
+    )
   texts = [
     f"{name} {peer['version']}: {peer['times_faster']:.1f} x, lengths varied "
     f"{peer['varied_times_faster']:.1f} x"
@@ -55,7 +71,7 @@ def _against(record):
 
 
 _COLUMNS = (
-  ("measured", lambda r: _KINDS[_KINDS.index(r["kind"])]),
+  ("measured", _measured),
   ("model", lambda r: r["model"]),
   ("rows", lambda r: str(r["batch"])),
   ("tokens/s", lambda r: _number(r, "tokens_per_second")),
