@@ -15,6 +15,10 @@ from experiments.bench import peaks
 from experiments.bench.record import RESULTS
 
 BEGIN, END = "<!-- bench table: begin -->", "<!-- bench table: end -->"
+_SHARED = (
+  " Where prompts are shared: in brackets, of the time in which a group reads "
+  "its prompt once."
+)
 _KINDS = ("sampler", "peers", "update", "devices", "step")  # in this order
 
 
@@ -43,6 +47,13 @@ def load(folder: pathlib.Path) -> list[dict[str, Any]]:
 def _number(record, key, scale=1.0, digits=0):
   value = record.get(key)
   return "-" if value is None else f"{scale * value:,.{digits}f}"
+
+
+def _roofline(record):
+  text = _number(record, "roofline_fraction", 100)
+  if record.get("shared_prompts") and text != "-":
+    text += f" ({_number(record, 'shared_roofline_fraction', 100)})"
+  return text
 
 
 def _measured(record):
@@ -76,7 +87,7 @@ _COLUMNS = (
   ("rows", lambda r: str(r["batch"])),
   ("tokens/s", lambda r: _number(r, "tokens_per_second")),
   ("ms a decoding step", lambda r: _number(r, "ms_per_decode_step", 1, 2)),
-  ("bandwidth roofline, %", lambda r: _number(r, "roofline_fraction", 100)),
+  ("bandwidth roofline, %", _roofline),
   ("MFU, %", lambda r: _number(r, "mfu", 100)),
   ("useful slots, %", lambda r: _number(r, "useful_slot_fraction", 100)),
   (
@@ -102,10 +113,13 @@ def markdown(records: Sequence[dict[str, Any]]) -> str:
     return "No measurement yet."
   hardware = "; ".join(sorted({r["hardware"] for r in records}))
   commits = ", ".join(sorted({r["commit"] for r in records}))
+  real = any(r["kind"] == "step" for r in records)
+  shared = any(r.get("shared_prompts") for r in records)
   lines += [
     "",
-    "Random weights. Decoding: all answers of full length; useful slots with "
-    f"lengths that vary (lognormal). {peaks.NOTE}. "
+    f"Random weights{', but for step' if real else ''}. Decoding: all answers "
+    "of full length; useful slots with lengths that vary (lognormal). "
+    f"{peaks.NOTE}.{_SHARED if shared else ''} "
     f"Hardware: {hardware}. Commit: {commits}.",
   ]
   return "\n".join(lines)

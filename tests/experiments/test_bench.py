@@ -169,18 +169,22 @@ def test_peers_and_order_of_the_table(tmp_path):
     common | dict(kind="update", mfu=0.412),
     common | dict(kind="peers", peers={"other": peer}),
     common | dict(kind="sampler", roofline_fraction=0.61, num_params=9),
-    common | dict(kind="sampler", roofline_fraction=0.5, num_params=2),
+    common
+    | dict(kind="sampler", num_params=2, shared_prompts=True)
+    | dict(roofline_fraction=0.5, shared_roofline_fraction=0.43),
   ]
   for i, record in enumerate(records):
     (tmp_path / f"{i}.json").write_text(json.dumps(record))
   rows = table.markdown(table.load(tmp_path)).splitlines()[2:6]
   assert [row.split(" | ")[0] for row in rows] == [
-    "| sampler",
+    "| sampler, shared prompts",
     "| sampler",
     "| peers",
     "| update",
   ]
-  assert "| 50 |" in rows[0] and "| 61 |" in rows[1] and "| 41 |" in rows[3]
+  # Against a roofline of rows that read for themselves, and of groups.
+  assert "| 50 (43) |" in rows[0]
+  assert "| 61 |" in rows[1] and "| 41 |" in rows[3]
   assert "other 1: 5.0 x, lengths varied 20.0 x" in rows[2]
   for broken in (
     "{}",
