@@ -36,6 +36,7 @@ def test_two_devices_do_what_one_does(tmp_path):
     env=os.environ
     | {
       "JAX_PLATFORMS": "cpu",
+      "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",  # compiles in less time
       "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
     },
     capture_output=True,
