@@ -85,12 +85,9 @@ def _accuracy(pyplot, labels, runs, draws):
   figure, axes = _figure(pyplot, len(turns), len(_AXES), 12, 3.5 * len(turns))
   for line, turn in zip(axes, turns, strict=True):
     for axis, (cost, text) in zip(line, _AXES.items(), strict=True):
-      gap = time_to_accuracy.longest_gap(
-        [record for name in labels for record in runs[name]], cost
-      )
       for number, (name, label) in enumerate(labels.items()):
         curve = time_to_accuracy.smooth(
-          time_to_accuracy.curve(runs[name], turn, cost, draws), gap
+          time_to_accuracy.curve(runs[name], turn, cost, draws)
         )
         x = curve.cost
         color = f"C{number % 10}"
@@ -106,8 +103,8 @@ def _accuracy(pyplot, labels, runs, draws):
         )
       axis.set(xlabel=text, ylabel=f"held-out Acc@{turn}, %", xlim=(0, None))
   figure.suptitle(
-    "mean over the longest gap between evaluations to either side; "
-    "95 % intervals"
+    f"mean over {100 * time_to_accuracy.SHARE:g} % of what training had used, "
+    "to either side; 95 % intervals"
   )
   _legend_below(figure, axes[0, 0])
   return figure
