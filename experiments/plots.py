@@ -8,6 +8,7 @@ import numpy as np
 from experiments import columns, time_to_accuracy
 from experiments.columns import Runs
 from experiments.intervals import Draws
+from experiments.report import TRAINING_STAGES
 from experiments.rows import TABLES
 
 _AXES = {
@@ -123,7 +124,7 @@ def _step_time(pyplot, labels, runs, draws):
   axis = axes[0, 0]
   names = list(labels)[::-1]
   left = np.zeros(len(names))
-  for number, stage in enumerate(columns.STAGES):
+  for number, stage in enumerate(TRAINING_STAGES):
     seconds = [
       np.mean([columns.stage_seconds(record, stage) for record in runs[name]])
       for name in names

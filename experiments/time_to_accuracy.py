@@ -23,8 +23,8 @@ What simulated runs show (48 problems, 8 samples, 3 seeds of sd .02; plateaus
 and S-shapes; true ratios 1, 1.5, 2, 3; evaluations equally or unequally often):
 the median is within 5 % of the truth and the 95 % interval holds it in 85 to 99
 of 100 cases, if both rows take at least `MIN_GAPS` longest gaps between
-evaluations to the target. Below that a rise as short as one gap is missed, by
-up to 10 % from two gaps on, by up to 20 % below two. With one seed the interval
+evaluations to the target. Below that a rise as short as one gap is misplaced,
+by up to 10 % of the ratio from two gaps on, by up to 21 % below (LOG.md). With one seed the interval
 knows the problems alone, and holds the truth in 60 to 80 of 100 cases.
 """
 
@@ -282,3 +282,12 @@ def gaps_to_target(
     if np.isfinite(used[0])
   ]
   return min(gaps, default=np.nan)
+
+
+def too_coarse(gaps: float) -> str:
+  """What to say of a comparison with fewer than `MIN_GAPS` gaps."""
+  return (
+    f"a target is reached {gaps:.1f} gaps between evaluations after the start, "
+    f"and below {MIN_GAPS:g} the ratio may be off by more than 5 %; evaluate "
+    "more often (config.eval.every)"
+  )

@@ -224,5 +224,5 @@ def test_two_rows_of_one_law_have_the_ratio_of_their_pace(law, pace, gaps):
 
 
 def test_the_interval_holds_the_truth():
-  found = compared(s_shape, 2.0, (35, 17), 200, 30)
+  found = compared(s_shape, 2.0, (35, 17), 100, 80)
   assert np.mean([e.low <= 2 <= e.high for e in found]) >= 0.85
