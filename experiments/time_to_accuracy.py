@@ -24,8 +24,9 @@ and S-shapes; true ratios 1, 1.5, 2, 3; evaluations equally or unequally often):
 the median is within 5 % of the truth and the 95 % interval holds it in 85 to 99
 of 100 cases, if both rows take at least `MIN_GAPS` longest gaps between
 evaluations to the target. Below that a rise as short as one gap is misplaced,
-by up to 10 % of the ratio from two gaps on, by up to 21 % below (LOG.md). With one seed the interval
-knows the problems alone, and holds the truth in 60 to 80 of 100 cases.
+by up to 10 % of the ratio from two gaps on, by up to 21 % below (LOG.md). With
+one seed the interval knows the problems alone, and holds the truth in 60 to 80
+of 100 cases.
 """
 
 from collections.abc import Iterable, Sequence

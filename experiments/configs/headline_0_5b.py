@@ -61,8 +61,8 @@ def get_config():
   c.warm_start.learning_rate = 2e-4
   c.warm_start.warmup_steps = 10
   c.warm_start.checkpoint_every = 50
-  # 300 s are some 12 to 30 iterations, and a time to accuracy is sound from four
-  # gaps between evaluations on (experiments/time_to_accuracy.py).
+  # 300 s are some 12 to 30 iterations, and a time to accuracy is sound from
+  # four gaps between evaluations on (experiments/time_to_accuracy.py).
   c.eval.every = 1
   c.eval.random_feedback = True
   c.run.num_iterations = 1000  # the seconds decide
