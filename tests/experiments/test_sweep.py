@@ -189,7 +189,8 @@ def test_a_dry_run_says_what_there_is_to_do(tmp_path, fake, capsys):
   assert main(tmp_path, "--table=credit", "--rows=leap", "--seeds=1") == 0
   folder = tmp_path / "runs" / "gamma_0" / "seed0"
   folder.mkdir(parents=True)
-  (folder / "metrics.jsonl").write_text('{"step": 0}\n' * 7)
+  warm, line = '{"warm/loss": 1.0}\n', '{"rollout/acc_at_1": 0.5}\n'
+  (folder / "metrics.jsonl").write_text(warm * 3 + line * 7)
   capsys.readouterr()
   assert main(tmp_path, *TWO, "--dry_run") == 0
   text = capsys.readouterr().out
