@@ -57,12 +57,13 @@ def ending_together(say: Callable[[str], None]) -> Iterator[None]:
     yield
     hosts.wait_for_all()  # one that fails late still tells the others
   except BaseException:
+    is_over.set()
+    thread.join()  # one of the two says the line
     # The error may be no more than that another process is gone.
     _leave_if_told(say)
     raise
-  finally:
-    is_over.set()
-    thread.join()
+  is_over.set()
+  thread.join()
 
 
 def leave(status: int, line: str) -> NoReturn:
