@@ -2,25 +2,10 @@
 
 
 def used_bytes() -> tuple[int, ...] | None:
-  """Bytes in use by anybody, for each GPU; None where that cannot be seen."""
+  """Bytes in use by anybody, for each GPU that CUDA shows this process; None
+  where that cannot be seen."""
   try:
-    import pynvml
+    from kernels_eval.cuda import state
   except ImportError:
     return None
-  try:
-    pynvml.nvmlInit()
-  except pynvml.NVMLError:
-    return None
-  try:
-    return tuple(
-      int(
-        pynvml.nvmlDeviceGetMemoryInfo(
-          pynvml.nvmlDeviceGetHandleByIndex(i)
-        ).used
-      )
-      for i in range(pynvml.nvmlDeviceGetCount())
-    )
-  except pynvml.NVMLError:
-    return None
-  finally:
-    pynvml.nvmlShutdown()
+  return state.used_bytes()

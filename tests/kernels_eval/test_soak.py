@@ -228,7 +228,12 @@ def test_gpu_memory_is_compared():
 
 
 def test_gpu_memory_without_a_gpu(monkeypatch):
-  monkeypatch.setitem(sys.modules, "pynvml", None)
+  pynvml = pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
+
+  def init():
+    raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+
+  monkeypatch.setattr(pynvml, "nvmlInit", init)
   assert gpu_memory.used_bytes() is None
 
 
