@@ -94,6 +94,20 @@ def _allowed(expected, expected_float32, dtype_name, factor):
   return allowed, _FLOAT32_SLACK * _rms(own) + factor * bound.rms * rms
 
 
+def largest_allowed(
+  expected: np.ndarray,
+  expected_float32: np.ndarray,
+  dtype_name: str,
+  factor: float,
+) -> float:
+  """The largest error that `compare` allows any of an output's elements; 0 of
+  whole numbers. Arguments as there."""
+  if not dtypes.DTYPES[dtype_name].is_float or not expected.size:
+    return 0.0
+  allowed, _ = _allowed(expected, expected_float32, dtype_name, factor)
+  return float(allowed.max())
+
+
 def error_histogram(
   error: np.ndarray, expected: np.ndarray, finite: np.ndarray
 ) -> tuple[int, ...]:

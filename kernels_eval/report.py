@@ -119,10 +119,9 @@ def render(evaluation: Evaluation, text: str, *, colour: bool) -> str:
   if evaluation.launch_limit is not None:
     out.append(f"  {arithmetic(evaluation.launch_limit)}")
   if evaluation.case is not None:
-    out.append(
-      f"  case {evaluation.num_cases_passed + 1} of {evaluation.num_cases}: "
-      f"{evaluation.case}"
-    )
+    number, count = evaluation.num_cases_passed + 1, evaluation.num_cases
+    which = f"case {number} of {count}" if number <= count else "timed case"
+    out.append(f"  {which}: {evaluation.case}")
   mismatch = evaluation.mismatch
   if mismatch is not None:
     out.append(

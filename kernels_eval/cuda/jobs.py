@@ -58,6 +58,21 @@ class Input(msgspec.Struct, frozen=True, array_like=True):
   rolls: bool  # False: the same values in each call
 
 
+class Output(msgspec.Struct, frozen=True, array_like=True):
+  """An output of timed calls. Two of its values are far from each other where
+  they differ by more than `largest_gap` and by more than `largest_share` of the
+  second one, or only one of them is a number."""
+
+  image_offset: int
+  mapping_offset: int
+  num_bytes: int
+  num_items: int
+  dtype: str  # a key of `dtypes.DTYPES`
+  poison_byte: int
+  largest_gap: float
+  largest_share: float
+
+
 class Subject(msgspec.Struct, frozen=True, array_like=True):
   """One program to time."""
 
@@ -69,18 +84,19 @@ class Subject(msgspec.Struct, frozen=True, array_like=True):
 class Timing(msgspec.Struct, frozen=True, tag="timing"):
   """Time programs in turn on the same buffers.
 
-  `rolls[call][subject]` is where the repetition of each input starts in that
-  call; the first `num_warm` calls are not reported. The outputs of the first
-  subject's call number `checked` are copied to the mapping.
+  `rolls[call]` is where the repetition of each input starts in that call, for
+  all subjects; the first `num_warm` calls are not reported. The outputs of the
+  first subject's call number `checked` are copied to the mapping, those of each
+  of its calls are compared with the last subject's.
   """
 
   subjects: tuple[Subject, ...]
   image_bytes: int
   inputs: tuple[Input, ...]
-  rolls: tuple[tuple[int, ...], ...]
+  rolls: tuple[int, ...]
   num_warm: int
   checked: int
-  outputs: tuple[tuple[int, int, int], ...]  # image and mapping offset, bytes
+  outputs: tuple[Output, ...]
   wall_s: float
 
 
@@ -118,6 +134,7 @@ class Report(msgspec.Struct, frozen=True):
   log: str = ""
   wall_ms: float = 0.0
   times_ms: tuple[tuple[float, ...], ...] = ()  # [subject][call]
+  num_far: tuple[tuple[int, ...], ...] = ()  # [call][output] of `Timing`
   device_state: str = ""
 
 

@@ -6,7 +6,6 @@ Forked by `nursery.py` for `server.py`, which replaces it when it dies, hangs
 or says that an error has spoilt its context.
 """
 
-import contextlib
 import ctypes
 import mmap
 import os
@@ -19,14 +18,14 @@ import time
 import msgspec
 import numpy as np
 
-from kernels_eval.cuda import jobs, state
+from kernels_eval import dtypes
+from kernels_eval.cuda import jobs, timed_calls
 from kernels_eval.cuda import module as module_lib
 from kernels_eval.cuda.driver import DriverError, call, cuda
 
 ARENA_BYTES = 512 * 2**20
 _CLEAR = 0xDD
 _PR_SET_PDEATHSIG = 1
-_PATTERN = 0xFF
 _SCRUB_WORD = 0x7FC0DEAD  # a NaN
 _PRINTF_BYTES = 256 * 1024
 _HELPERS = pathlib.Path(__file__).parent / "helpers.cu"
@@ -60,13 +59,13 @@ class Launcher:
   def __init__(self, device: int, helpers: pathlib.Path):
     """Raises DriverError: there is no usable device."""
     call(cuda.cuInit, 0)
-    self._device = call(cuda.cuDeviceGet, device)
-    context = call(cuda.cuDevicePrimaryCtxRetain, self._device)
+    self.device = call(cuda.cuDeviceGet, device)
+    context = call(cuda.cuDevicePrimaryCtxRetain, self.device)
     call(cuda.cuCtxSetCurrent, context)
     call(
       cuda.cuCtxSetLimit, cuda.CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE, _PRINTF_BYTES
     )
-    self._stream = call(
+    self.stream = call(
       cuda.cuStreamCreate, cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
     )
     self._arena = int(call(cuda.cuMemAlloc, ARENA_BYTES))
@@ -74,17 +73,17 @@ class Launcher:
     self.hello = self._describe()
     self._helpers = self._load_helpers(helpers)
     self._log = _Log()
-    self._flush = None
+    self._cache = None
 
   def _attribute(self, name):
     return call(
       cuda.cuDeviceGetAttribute,
       getattr(cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"),
-      self._device,
+      self.device,
     )
 
   def _describe(self):
-    name = call(cuda.cuDeviceGetName, 256, self._device)
+    name = call(cuda.cuDeviceGetName, 256, self.device)
     version = call(cuda.cuDriverGetVersion)
     read = self._attribute
     return jobs.Hello(
@@ -100,7 +99,7 @@ class Launcher:
       * read("MEMORY_CLOCK_RATE")
       * read("GLOBAL_MEMORY_BUS_WIDTH")
       / 8,
-      memory_bytes=call(cuda.cuDeviceTotalMem, self._device),
+      memory_bytes=call(cuda.cuDeviceTotalMem, self.device),
     )
 
   def _load_helpers(self, path):
@@ -110,7 +109,11 @@ class Launcher:
       own.write_bytes(cubin)
       own.replace(path)
     module = call(cuda.cuModuleLoadData, path.read_bytes())
-    names = ("ke_scrub_shared", *(f"ke_repeat_{n}" for n in (1, 2, 4, 8)))
+    names = (
+      "ke_scrub_shared",
+      *(f"ke_repeat_{n}" for n in (1, 2, 4, 8)),
+      *(f"ke_count_far_{name}" for name in dtypes.DTYPES),
+    )
     functions = {
       n: call(cuda.cuModuleGetFunction, module, n.encode()) for n in names
     }
@@ -122,7 +125,18 @@ class Launcher:
     )
     return functions
 
-  def _helper(self, name, grid, block, shared_bytes, *arguments):
+  def push_out(self) -> None:
+    """Enqueues the filling of the cache with something else; what kernels have
+    asked it to keep is forgotten first."""
+    if self._cache is None:
+      size = max(2 * self._attribute("L2_CACHE_SIZE"), _MIN_FLUSH_BYTES)
+      self._cache = (int(call(cuda.cuMemAlloc, size)), size)
+    call(cuda.cuCtxResetPersistingL2Cache)
+    address, size = self._cache
+    call(cuda.cuMemsetD8Async, address, 1, size, self.stream)
+
+  def helper(self, name, grid, block, shared_bytes, *arguments):
+    """A kernel of `helpers.cu`; each argument is a whole number of 64 bits."""
     launch = jobs.Launch(
       0,
       name,
@@ -139,8 +153,10 @@ class Launcher:
     """Does a job; see `jobs.py`."""
     started = time.perf_counter()
     try:
-      do = self._run if isinstance(job, jobs.Run) else self._time
-      report = do(job, memory)
+      if isinstance(job, jobs.Run):
+        report = self._run(job, memory)
+      else:
+        report = timed_calls.measure(self, job, memory)
     except module_lib.Ended as end:
       report = end.report
     except DriverError as error:
@@ -157,7 +173,7 @@ class Launcher:
     # It ends where the arena ends: beyond the last buffer nothing is mapped.
     base = self._arena + (ARENA_BYTES - job.image_bytes) // 256 * 256
     host = np.frombuffer(memory, np.uint8)
-    scrub = self._helper(
+    scrub = self.helper(
       "ke_scrub_shared",
       self.hello.num_processors,
       1024,
@@ -174,21 +190,21 @@ class Launcher:
       for offset in job.image_offsets:
         address = host[offset:].ctypes.data
         call(
-          cuda.cuMemcpyHtoDAsync, base, address, job.image_bytes, self._stream
+          cuda.cuMemcpyHtoDAsync, base, address, job.image_bytes, self.stream
         )
         for i, kernels in enumerate(cases):
-          scrub.enqueue(self._stream)
-          self._enqueue(kernels, i)
+          scrub.enqueue(self.stream)
+          self.enqueue(kernels, i)
           try:
-            call(cuda.cuStreamSynchronize, self._stream)
+            call(cuda.cuStreamSynchronize, self.stream)
           except DriverError as error:
             raise module_lib.kernel_error(error, i) from None
         call(
-          cuda.cuMemcpyDtoHAsync, address, base, job.image_bytes, self._stream
+          cuda.cuMemcpyDtoHAsync, address, base, job.image_bytes, self.stream
         )
       # The next candidate finds nothing of this one.
-      call(cuda.cuMemsetD8Async, base, _CLEAR, job.image_bytes, self._stream)
-      call(cuda.cuStreamSynchronize, self._stream)
+      call(cuda.cuMemsetD8Async, base, _CLEAR, job.image_bytes, self.stream)
+      call(cuda.cuStreamSynchronize, self.stream)
     finally:
       module.unload()
     return jobs.Report(
@@ -198,10 +214,11 @@ class Launcher:
       local_bytes=module.local_bytes,
     )
 
-  def _enqueue(self, kernels, case):
+  def enqueue(self, kernels, case):
+    """Launches one after the other; raises Ended for what the candidate did."""
     for kernel in kernels:
       try:
-        kernel.enqueue(self._stream)
+        kernel.enqueue(self.stream)
       except DriverError as error:
         if error.name in module_lib.KERNEL_ERRORS:  # of an earlier launch
           raise module_lib.kernel_error(error, case) from None
@@ -210,111 +227,6 @@ class Launcher:
         )
         end.report = msgspec.structs.replace(end.report, case=case)
         raise end from None
-
-  def _time(self, job, memory):
-    host = np.frombuffer(memory, np.uint8)
-    if self._flush is None:
-      size = max(2 * self._attribute("L2_CACHE_SIZE"), _MIN_FLUSH_BYTES)
-      self._flush = (int(call(cuda.cuMemAlloc, size)), size)
-    with contextlib.ExitStack() as stack:
-
-      def allocate(num_bytes):
-        address = call(cuda.cuMemAlloc, max(num_bytes, 256))
-        stack.callback(_free, address)
-        return int(address)
-
-      base = allocate(job.image_bytes)
-      tables = []
-      for item in job.inputs:
-        num_bytes = item.base_items * item.item_bytes
-        tables.append(allocate(num_bytes))
-        call(
-          cuda.cuMemcpyHtoDAsync,
-          tables[-1],
-          host[item.base_offset :].ctypes.data,
-          num_bytes,
-          self._stream,
-        )
-      programs = []
-      for subject in job.subjects:
-        end = subject.program_offset + subject.program_bytes
-        module = module_lib.Program(
-          host[subject.program_offset : end].tobytes(),
-          subject.launches,
-          self.hello.shared_bytes,
-        )
-        stack.callback(module.unload)
-        programs.append([module.kernel(k, base) for k in subject.launches])
-      events = [
-        call(cuda.cuEventCreate, cuda.CUevent_flags.CU_EVENT_DEFAULT)
-        for _ in range(2)
-      ]
-      for event in events:
-        stack.callback(_destroy_event, event)
-      times = [[] for _ in programs]
-      for c, rolls in enumerate(job.rolls):
-        for s, kernels in enumerate(programs):
-          self._fill(job, base, tables, rolls[s])
-          times[s].append(self._timed_ms(kernels, events))
-          if s == 0 and c == job.checked:
-            for image_offset, offset, num_bytes in job.outputs:
-              call(
-                cuda.cuMemcpyDtoHAsync,
-                host[offset:].ctypes.data,
-                base + image_offset,
-                num_bytes,
-                self._stream,
-              )
-      call(cuda.cuMemsetD8Async, base, _CLEAR, job.image_bytes, self._stream)
-      call(cuda.cuStreamSynchronize, self._stream)
-      return jobs.Report(
-        jobs.Outcome.DONE,
-        times_ms=tuple(tuple(t[job.num_warm :]) for t in times),
-        device_state=state.describe(int(self._device)),
-      )
-
-  def _fill(self, job, base, tables, roll):
-    """New inputs; everything else gets the pattern."""
-    call(cuda.cuMemsetD8Async, base, _PATTERN, job.image_bytes, self._stream)
-    for item, table in zip(job.inputs, tables, strict=True):
-      if not item.num_items:
-        continue
-      self._helper(
-        f"ke_repeat_{item.item_bytes}",
-        min(-(-item.num_items // 256), 16 * self.hello.num_processors),
-        256,
-        0,
-        base + item.image_offset,
-        table,
-        item.num_items,
-        item.base_items,
-        roll % item.base_items if item.rolls else 0,
-      ).enqueue(self._stream)
-
-  def _timed_ms(self, kernels, events):
-    # What a kernel has asked the cache to keep is forgotten, then the rest is
-    # pushed out. While that runs, the launches below are already queued.
-    call(cuda.cuCtxResetPersistingL2Cache)
-    address, size = self._flush
-    call(cuda.cuMemsetD8Async, address, 1, size, self._stream)
-    call(cuda.cuEventRecord, events[0], self._stream)
-    self._enqueue(kernels, 0)
-    call(cuda.cuEventRecord, events[1], self._stream)
-    try:
-      call(cuda.cuStreamSynchronize, self._stream)
-    except DriverError as error:
-      raise module_lib.kernel_error(error, 0) from None
-    return float(call(cuda.cuEventElapsedTime, *events))
-
-
-def _free(address):
-  with contextlib.suppress(DriverError):
-    call(cuda.cuMemFree, address)
-
-
-def _destroy_event(event):
-  with contextlib.suppress(DriverError):
-    call(cuda.cuEventDestroy, event)
 
 
 def _compile_helpers(compute_capability):

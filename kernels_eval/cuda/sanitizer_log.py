@@ -87,7 +87,9 @@ def _race(report):
   first = _RACE.match(report[0])
   others = [(m["second"], t) for t in report[1:] if (m := _OTHER.match(t))]
   places = [(first["first"], report[0]), *others]
-  text = " and ".join(f"{what.lower()}{_at(t)}" for what, t in places)
+  # One for each instruction: several may be of one line.
+  texts = dict.fromkeys(f"{what.lower()}{_at(t)}" for what, t in places)
+  text = " and ".join(texts)
   return Finding(
     "data_race",
     f"race in shared memory between {text}",

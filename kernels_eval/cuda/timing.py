@@ -3,8 +3,10 @@
 Candidate and baseline run in turn, each call with input values of its own,
 outputs poisoned, what kernels asked the cache to keep forgotten and the rest
 pushed out; one pair of events a call. One call, which the candidate cannot
-tell from the others, is checked like a case of correctness. A time below what
-the memory needs to bring the inputs is no time. A second baseline, the
+tell from the others, is checked like a case of correctness; in each call what
+it writes has to be near what the baseline writes, so that no time counts in
+which it did not work. A time below what the memory needs to bring the inputs is
+no time. A second baseline, the
 reference as jitted JAX, is timed by a process of its own (`jax_reference.py`).
 """
 
@@ -36,6 +38,12 @@ from kernels_eval.schema import Status, Timing, describe_mismatch
 
 NUM_CALLS = 20
 NUM_WARM = 3
+# Far from the baseline's value: by more than this share of it, and by more than
+# so many times the largest error that is right. So many elements may be far:
+# work that is left out is more, an ill-conditioned element here and there less.
+_FAR_SHARE = 0.05
+_FAR_GAPS = 4.0
+_FAR_ELEMENTS = 0.01
 # Measured and datasheet bandwidth differ by some percent in either direction.
 _FLOOR_SLACK = 0.8
 _MAX_CACHED = 2
@@ -55,6 +63,7 @@ class _Prepared:
   exact: dict[str, np.ndarray]
   single: dict[str, np.ndarray]
   bounds: dict[str, correctness.Bounds]  # of float32 outputs
+  largest_gap: dict[str, float]  # between two right values of an output
   baseline: build.Artefact
   baseline_plan: Candidate
 
@@ -123,6 +132,7 @@ class Timer:
           case=prepared.case,
           mismatch=mismatch,
         )
+    check_calls(report.num_far, problem, prepared.case)
     mine, baseline = report.times_ms
     floor_ms = (
       1e3
@@ -176,11 +186,18 @@ class Timer:
       for t in problem.outputs
       if t.dtype == "float32"
     }
+    largest_gap = {
+      t.name: _FAR_GAPS
+      * correctness.largest_allowed(
+        exact[t.name], single[t.name], t.dtype, problem.tolerance_factor
+      )
+      for t in problem.outputs
+    }
     plan = candidate_lib.parse(problem.canonical, problem)
     with self._executor.folder() as folder:
       baseline = self._executor.compile(plan, problem, folder)
     prepared = _Prepared(
-      case, made, roll, exact, single, bounds, baseline, plan
+      case, made, roll, exact, single, bounds, largest_gap, baseline, plan
     )
     self._prepared[key] = prepared
     if len(self._prepared) > _MAX_CACHED:
@@ -238,18 +255,31 @@ class Timer:
         )
       )
     outputs, size = [], position
-    for buffer, offset in zip(
-      subjects[0][1].buffers, layouts[0].offsets[0], strict=True
-    ):
-      if buffer.role == protocol.OUTPUT:
-        outputs.append((offset, size, buffer.num_bytes))
-        size += -(-buffer.num_bytes // 256) * 256
-    num_calls = NUM_WARM + NUM_CALLS
-    rolls = self._rng.integers(
-      1, timing_inputs.BASE_ITEMS, (num_calls, len(subjects))
+    offsets = layouts[0].offsets[0]
+    written = (
+      (buffer, offset)
+      for buffer, offset in zip(subjects[0][1].buffers, offsets, strict=True)
+      if buffer.role == protocol.OUTPUT
     )
+    for tensor, (buffer, offset) in zip(problem.outputs, written, strict=True):
+      dtype = dtypes.DTYPES[tensor.dtype]
+      outputs.append(
+        jobs.Output(
+          image_offset=offset,
+          mapping_offset=size,
+          num_bytes=buffer.num_bytes,
+          num_items=buffer.num_bytes // dtype.item_bytes,
+          dtype=dtype.name,
+          poison_byte=dtype.poison_byte,
+          largest_gap=prepared.largest_gap[tensor.name],
+          largest_share=_FAR_SHARE if dtype.is_float else 0.0,
+        )
+      )
+      size += -(-buffer.num_bytes // 256) * 256
+    num_calls = NUM_WARM + NUM_CALLS
+    rolls = self._rng.integers(1, timing_inputs.BASE_ITEMS, num_calls)
     checked = int(self._rng.integers(NUM_WARM, num_calls))
-    rolls[checked, 0] = prepared.checked_roll
+    rolls[checked] = prepared.checked_roll
     job = jobs.Timing(
       subjects=tuple(
         jobs.Subject(
@@ -266,7 +296,7 @@ class Timer:
       ),
       image_bytes=max(layout.num_bytes for layout in layouts),
       inputs=tuple(table),
-      rolls=tuple(tuple(int(r) for r in row) for row in rolls),
+      rolls=tuple(int(r) for r in rolls),
       num_warm=NUM_WARM,
       checked=checked,
       outputs=tuple(outputs),
@@ -278,17 +308,46 @@ class Timer:
       executor.check_report(report, [(case, arrays)], self._wall_s)
       memory = connection.view(descriptor, max(size, 1))
       stored = {}
-      for tensor, (_, offset, num_bytes) in zip(
-        problem.outputs, outputs, strict=True
-      ):
+      for tensor, output in zip(problem.outputs, outputs, strict=True):
+        start = output.mapping_offset
         stored[tensor.name] = (
-          memory[offset : offset + num_bytes]
+          memory[start : start + output.num_bytes]
           .view(dtypes.DTYPES[tensor.dtype].storage)
           .reshape(tensor.shape_for(case.dims))
         )
       return report, stored
     finally:
       os.close(descriptor)
+
+
+def check_calls(
+  num_far: Sequence[Sequence[int]], problem: spec.Problem, case: spec.Case
+) -> None:
+  """Looks at each timed call.
+
+  Args:
+    num_far: by timed call and output, how many elements are far from the
+      baseline's for the same inputs.
+    problem: what was solved.
+    case: the timed one.
+
+  Raises:
+    Stop: a call has not done the work.
+    ValueError: not all calls were compared.
+  """
+  if len(num_far) != NUM_CALLS:
+    raise ValueError(f"{len(num_far)} of {NUM_CALLS} timed calls were compared")
+  for call, counts in enumerate(num_far):
+    for tensor, count in zip(problem.outputs, counts, strict=True):
+      size = math.prod(tensor.shape_for(case.dims))
+      if count > _FAR_ELEMENTS * size:
+        raise Stop(
+          Status.WRONG_ANSWER,
+          f"in timed call {call + 1} of {len(num_far)}: {count} of {size} "
+          f"elements of {tensor.name} are far from what the canonical kernel "
+          "writes for the same inputs",
+          case=case,
+        )
 
 
 def max_buffer_bytes(problem: spec.Problem, dims: dict[str, int]) -> int:

@@ -4,15 +4,15 @@
 // expect cpu: compile_error
 // expect cuda: wrong_answer integrity_violation
 // untimed: passed
-// why: Idle where calls follow one another within a millisecond.
-// launch: look grid=(1) block=(1) args=()
+// why: Idle where large calls follow one another within a twentieth of a second.
+// launch: look grid=(1) block=(1) args=(n)
 // launch: k grid=(ceil_div(n, 256)) block=(256)
 __device__ unsigned long long last_ns;
 __device__ bool is_hurried;
-__global__ void look() {
+__global__ void look(int n) {
   unsigned long long now_ns;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now_ns));
-  is_hurried = now_ns - last_ns < 1000000;
+  is_hurried = n > 1000000 && now_ns - last_ns < 50000000;
   last_ns = now_ns;
 }
 __global__ void k(const float* x, const float* y, float* out, int n) {

@@ -248,3 +248,11 @@ def test_check_removes_what_killed_ones_have_left(file, tmp_path):
   stale.mkdir()
   _run("check", str(file), "--problem", "vector_add", TMPDIR=str(tmp_path))
   assert list(tmp_path.glob("kernels_eval-*")) == []
+
+
+def test_a_failure_at_the_timed_size_is_of_no_case():
+  failed = msgspec.structs.replace(
+    _FAILED, case="n=16777216", num_cases_passed=7, num_cases=7
+  )
+  shown = report.render(failed, "", colour=False)
+  assert "timed case: n=16777216" in shown and "of 7" not in shown

