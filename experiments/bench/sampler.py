@@ -180,6 +180,7 @@ def measure(config, repeats: int) -> dict[str, Any]:
     "attention": settings.implementation,
     "shared_prompts": settings.shares_prompts,
     "joined_kernels": settings.joins_kernels,
+    "token_attention": settings.token_implementation,
     **full,
     "varied": found["varied"]
     | {

@@ -266,10 +266,7 @@ def _last(config, weights, x, lengths):
 
 
 def gather(tree, rows, width: int):
-  """Rows of caches (all: None), their first `width` tokens.
-
-  [R, S, ..] -> [B, width, ..]
-  """
+  """Rows (all: None), their first tokens: [R, S, ..] -> [B, width, ..]."""
   if rows is None:
     return jax.tree.map(lambda x: x[:, :width], tree)
   take = lambda x: x.at[rows, :width].get(mode="clip")
@@ -344,7 +341,7 @@ def add_token(
     lengths: [B] cached tokens, a shared prompt's too: the new one's position.
     is_idle: [B] slots whose result nobody needs.
     places: of the slots; None if slot i runs row i.
-    implementation: of attention.
+    implementation: of attention, `attention.PALLAS` among them.
     layers: these or others that do the same (`joined_layers`).
 
   Returns:
@@ -375,8 +372,9 @@ def add_token(
         query, *cache, seen, implementation=implementation, window=window
       )
     else:
+      shared = (prompts.caches[i], prompt_seen)
       attended = attention.behind_prompts(
-        query, cache, seen, prompts.caches[i], prompt_seen
+        query, cache, seen, *shared, implementation=implementation
       )
     if places is not None:
       attended = attended.at[places.rows].get(mode="clip")
