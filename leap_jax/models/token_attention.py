@@ -168,26 +168,25 @@ def _tile(num_queries):
   )
 
 
-def _attend(query, keys, values, lengths, before, scale, window, in_parts):
-  """[R, N, H] queries behind `before` -> [R, N, H], or Parts if in parts."""
-  (rows, n, size), units = query.shape, lengths.shape[0]
-  if size not in _SIZES:
-    raise ValueError(f"heads of {size}; there is a kernel for {_SIZES}")
-  kv_heads = keys.shape[2]
-  group = rows // units
-  queries = group * (n // kv_heads)
-  programs = units * kv_heads * pl.cdiv(queries, _tile(queries))
-  outputs, num_parts = jax.ShapeDtypeStruct(query.shape, query.dtype), 1
-  if in_parts:
-    num_parts = _num_parts(programs, keys.shape[1])
+# Compiled once for all layers of a program.
+@functools.partial(
+  jax.jit, static_argnames=("plan", "num_parts", "scale", "window")
+)
+def _attend(
+  query, keys, values, lengths, before, *, plan, num_parts, scale, window
+):
+  """[R, N, H] queries behind `before` -> [R, N, H]; Parts if `num_parts`."""
+  (rows, n, size), (units, _, kv_heads, _) = query.shape, keys.shape
+  queries = rows // units * (n // kv_heads)
+  outputs = jax.ShapeDtypeStruct(query.shape, query.dtype)
+  if num_parts is not None:
     of = lambda *shape: jax.ShapeDtypeStruct(
       (num_parts, rows, n, *shape), jnp.float32
     )
     outputs = Parts(of(size), of(), of())
-  plan = _plan(queries, size)
   return pl.pallas_call(
-    functools.partial(_kernel, plan, group, scale, window),
-    grid=(programs, num_parts),
+    functools.partial(_kernel, plan, rows // units, scale, window),
+    grid=(units * kv_heads * pl.cdiv(queries, _tile(queries)), num_parts or 1),
     out_shape=outputs,
     compiler_params=triton.CompilerParams(
       num_warps=plan.num_warps, num_stages=plan.num_stages
@@ -196,14 +195,25 @@ def _attend(query, keys, values, lengths, before, scale, window, in_parts):
   )(query, keys, values, lengths, before)
 
 
-def _whole(query, keys, values, lengths, before, scale, window):
-  """As `_attend`, through parts where the rows are few: [R, N, H]."""
-  rows, n, _ = query.shape
-  if _num_parts(rows * keys.shape[2], keys.shape[1]) == 1:
-    options = dict(scale=scale, window=window, in_parts=False)
-    return _attend(query, keys, values, lengths, before, **options)
-  options = dict(scale=scale, window=window, in_parts=True)
-  parts = _each(_attend(query, keys, values, lengths, None, **options))
+def _layout(query, keys):
+  """Plan and number of parts for [R, N, H] queries of [U, S, K, H] keys."""
+  (rows, n, size), (units, num_keys, kv_heads, _) = query.shape, keys.shape
+  if size not in _SIZES:
+    raise ValueError(f"heads of {size}; there is a kernel for {_SIZES}")
+  queries = rows // units * (n // kv_heads)
+  programs = units * kv_heads * pl.cdiv(queries, _tile(queries))
+  return _plan(queries, size), _num_parts(programs, num_keys)
+
+
+def _whole(query, keys, values, lengths, before, **options):
+  """[R, N, H] queries behind `before` -> [R, N, H]."""
+  plan, num_parts = _layout(query, keys)
+  attend = functools.partial(
+    _attend, query, keys, values, lengths, plan=plan, **options
+  )
+  if num_parts == 1:
+    return attend(before, num_parts=None)
+  parts = _each(attend(None, num_parts=num_parts))
   parts += [] if before is None else _each(before)
   joined = functools.reduce(_joined, parts)
   return (joined.sums / joined.denominators[..., None]).astype(query.dtype)
@@ -223,7 +233,9 @@ def one_token(
   Lengths are at least 1.
   """
   rows = query.shape[0]
-  attended = _whole(query[:, 0], keys, values, lengths, None, scale, window)
+  attended = _whole(
+    query[:, 0], keys, values, lengths, None, scale=scale, window=window
+  )
   return attended.reshape(rows, 1, -1)
 
 
@@ -237,8 +249,16 @@ def behind_prompts(
   """See `attention.behind_prompts`: [R, 1, N, H] -> [R, 1, N * H]."""
   rows, _, _, size = query.shape
   options = dict(scale=size**-0.5, window=None)
+  query = query[:, 0]
+  plan, num_parts = _layout(query, prompts[0])
   before = _attend(
-    query[:, 0], *prompts, prompt_lengths, None, **options, in_parts=True
+    query,
+    *prompts,
+    prompt_lengths,
+    None,
+    plan=plan,
+    num_parts=num_parts,
+    **options,
   )
-  attended = _whole(query[:, 0], *own, own_lengths, before, **options)
+  attended = _whole(query, *own, own_lengths, before, **options)
   return attended.reshape(rows, 1, -1)
