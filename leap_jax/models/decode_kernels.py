@@ -8,6 +8,8 @@ program for each row. The mathematics, and where it is rounded, are `Block`'s.
 Products may come in parts: S sums over a share of the features each. A matrix
 with few rows has too few tiles for a GPU otherwise.
 
+Each is under its own `jit`, so that a program lowers it once for all layers.
+
 Shapes: B rows, S parts, D width, N heads, K key-value heads, H head size,
 F MLP width; caches hold R rows of L tokens. Triton takes powers of two: what is
 not gets a mask.
@@ -100,6 +102,7 @@ def _add_norm_kernel(config, x, products, weights, total, normed):
   triton.store(normed.at[row, columns], z, mask=mask)
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def add_norm(config: ModelConfig, x: jax.Array, products: jax.Array, weights):
   """Adds a projection to the residual stream, and norms what the next reads.
 
@@ -198,6 +201,7 @@ def _heads_kernel(
     store(ref, where, parts, index, mask & fits)
 
 
+@functools.partial(jax.jit, static_argnums=0, static_argnames="dtype")
 def heads(
   config: ModelConfig,
   products: jax.Array,
@@ -255,6 +259,7 @@ def _gated_kernel(config, gate_up, out):
   triton.store(out.at[row, columns], y.astype(out.dtype), mask=mask)
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def gated(config: ModelConfig, gate_up: jax.Array) -> jax.Array:
   """The MLP's middle: [B, 2 F] gates and values -> [B, F] their products."""
   b, width = gate_up.shape[0], gate_up.shape[1] // 2

@@ -168,7 +168,7 @@ def _tile(num_queries):
   )
 
 
-# Compiled once for all layers of a program.
+# Under its own `jit`: a program lowers it once for all layers.
 @functools.partial(
   jax.jit, static_argnames=("plan", "num_parts", "scale", "window")
 )
