@@ -8,8 +8,6 @@ program for each row. The mathematics, and where it is rounded, are `Block`'s.
 Products may come in parts: S sums over a share of the features each. A matrix
 with few rows has too few tiles for a GPU otherwise.
 
-Each is under its own `jit`, so that a program lowers it once for all layers.
-
 Shapes: B rows, S parts, D width, N heads, K key-value heads, H head size,
 F MLP width; caches hold R rows of L tokens. Triton takes powers of two: what is
 not gets a mask.
@@ -29,16 +27,24 @@ from leap_jax.models.config import ModelConfig
 _MLP_BLOCK = 1024  # features of one program
 
 
-def _call(kernel, grid, outputs, aliases, *inputs):
-  """Runs a kernel whose references are whole arrays."""
-  return pl.pallas_call(
-    kernel,
+@functools.cache
+def _compiled(kernel, config, grid, outputs, aliases):
+  """Under its own `jit`: a program lowers it once for all layers."""
+  call = pl.pallas_call(
+    functools.partial(kernel, config),
     grid=grid,
     out_shape=outputs,
-    input_output_aliases=aliases,
+    input_output_aliases=dict(aliases),
     compiler_params=triton.CompilerParams(num_warps=4),
     interpret=jax.default_backend() != "gpu",
-  )(*inputs)
+  )
+  return jax.jit(call)
+
+
+def _call(kernel, config, grid, outputs, aliases, *inputs):
+  """Runs a kernel whose references are whole arrays."""
+  aliases = tuple(aliases.items())
+  return _compiled(kernel, config, grid, outputs, aliases)(*inputs)
 
 
 def _like(array, *shape):
@@ -102,7 +108,6 @@ def _add_norm_kernel(config, x, products, weights, total, normed):
   triton.store(normed.at[row, columns], z, mask=mask)
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def add_norm(config: ModelConfig, x: jax.Array, products: jax.Array, weights):
   """Adds a projection to the residual stream, and norms what the next reads.
 
@@ -116,9 +121,8 @@ def add_norm(config: ModelConfig, x: jax.Array, products: jax.Array, weights):
   Returns:
     ([B, D] stream, [B, D] normed), dtype of `x`.
   """
-  kernel = functools.partial(_add_norm_kernel, config)
-  outputs = (_like(x), _like(x))
-  return _call(kernel, (x.shape[0],), outputs, {}, x, products, weights)
+  outputs, inputs = (_like(x), _like(x)), (x, products, weights)
+  return _call(_add_norm_kernel, config, (x.shape[0],), outputs, {}, *inputs)
 
 
 def _heads_kernel(
@@ -201,7 +205,6 @@ def _heads_kernel(
     store(ref, where, parts, index, mask & fits)
 
 
-@functools.partial(jax.jit, static_argnums=0, static_argnames="dtype")
 def heads(
   config: ModelConfig,
   products: jax.Array,
@@ -235,7 +238,8 @@ def heads(
   inputs = (products, weights, turns, places, keys, values)
   count = len(jax.tree.leaves(inputs))
   query, keys, values = _call(
-    functools.partial(_heads_kernel, config),
+    _heads_kernel,
+    config,
     (b,),
     (
       jax.ShapeDtypeStruct((b, config.num_heads * config.head_size), dtype),
@@ -259,12 +263,12 @@ def _gated_kernel(config, gate_up, out):
   triton.store(out.at[row, columns], y.astype(out.dtype), mask=mask)
 
 
-@functools.partial(jax.jit, static_argnums=0)
 def gated(config: ModelConfig, gate_up: jax.Array) -> jax.Array:
   """The MLP's middle: [B, 2 F] gates and values -> [B, F] their products."""
   b, width = gate_up.shape[0], gate_up.shape[1] // 2
   return _call(
-    functools.partial(_gated_kernel, config),
+    _gated_kernel,
+    config,
     (b, pl.cdiv(width, _MLP_BLOCK)),
     _like(gate_up, b, width),
     {},

@@ -92,7 +92,7 @@ def layers(
       tuple(turn[:, 0] for turn in turns),
       places,
       cache,
-      dtype=x.dtype,
+      x.dtype,
     )
     filled.append(decoding.Cache(*cache))
     window = config.local_window if i in config.local_layers else None

@@ -48,7 +48,8 @@ class Parts(NamedTuple):
 def _plan(num_queries: int, head_size: int) -> Plan:
   if num_queries > _LEAST_QUERIES:
     return Plan(64, num_warps=4, num_stages=2)
-  return Plan(64 if head_size <= 128 else 32, num_warps=4, num_stages=2)
+  block_keys = 64 if head_size <= 64 else 32
+  return Plan(block_keys, num_warps=2 if head_size <= 128 else 4, num_stages=2)
 
 
 def _num_parts(programs: int, num_keys: int) -> int:
@@ -168,41 +169,56 @@ def _tile(num_queries):
   )
 
 
-# Under its own `jit`: a program lowers it once for all layers.
-@functools.partial(
-  jax.jit, static_argnames=("plan", "num_parts", "scale", "window")
-)
+@functools.cache
+def _compiled(plan, group, scale, window, grid, outputs):
+  """Under its own `jit`: a program lowers it once for all layers."""
+  call = pl.pallas_call(
+    functools.partial(_kernel, plan, group, scale, window),
+    grid=grid,
+    out_shape=outputs,
+    compiler_params=triton.CompilerParams(
+      num_warps=plan.num_warps, num_stages=plan.num_stages
+    ),
+    interpret=jax.default_backend() != "gpu",
+  )
+  return jax.jit(call)
+
+
 def _attend(
   query, keys, values, lengths, before, *, plan, num_parts, scale, window
 ):
   """[R, N, H] queries behind `before` -> [R, N, H]; Parts if `num_parts`."""
-  (rows, n, size), (units, _, kv_heads, _) = query.shape, keys.shape
-  queries = rows // units * (n // kv_heads)
+  rows, n, size = query.shape
   outputs = jax.ShapeDtypeStruct(query.shape, query.dtype)
   if num_parts is not None:
     of = lambda *shape: jax.ShapeDtypeStruct(
       (num_parts, rows, n, *shape), jnp.float32
     )
     outputs = Parts(of(size), of(), of())
-  return pl.pallas_call(
-    functools.partial(_kernel, plan, rows // units, scale, window),
-    grid=(units * kv_heads * pl.cdiv(queries, _tile(queries)), num_parts or 1),
-    out_shape=outputs,
-    compiler_params=triton.CompilerParams(
-      num_warps=plan.num_warps, num_stages=plan.num_stages
-    ),
-    interpret=jax.default_backend() != "gpu",
-  )(query, keys, values, lengths, before)
+  grid = (_num_programs(query, keys), num_parts or 1)
+  group = rows // keys.shape[0]
+  call = _compiled(plan, group, scale, window, grid, outputs)
+  return call(query, keys, values, lengths, before)
+
+
+def _num_queries(query, keys):
+  """Queries that look at the same keys."""
+  return query.shape[0] // keys.shape[0] * (query.shape[1] // keys.shape[2])
+
+
+def _num_programs(query, keys):
+  """Programs for each part."""
+  queries = _num_queries(query, keys)
+  return keys.shape[0] * keys.shape[2] * pl.cdiv(queries, _tile(queries))
 
 
 def _layout(query, keys):
   """Plan and number of parts for [R, N, H] queries of [U, S, K, H] keys."""
-  (rows, n, size), (units, num_keys, kv_heads, _) = query.shape, keys.shape
+  size = query.shape[-1]
   if size not in _SIZES:
     raise ValueError(f"heads of {size}; there is a kernel for {_SIZES}")
-  queries = rows // units * (n // kv_heads)
-  programs = units * kv_heads * pl.cdiv(queries, _tile(queries))
-  return _plan(queries, size), _num_parts(programs, num_keys)
+  plan = _plan(_num_queries(query, keys), size)
+  return plan, _num_parts(_num_programs(query, keys), keys.shape[1])
 
 
 def _whole(query, keys, values, lengths, before, **options):
