@@ -172,18 +172,21 @@ def one_token(
   implementation: str,
   scale: float | None = None,
   window: int | jax.Array | None = None,
+  rows: jax.Array | None = None,
 ) -> jax.Array:
   """Attention of each row's newest token to its cache.
 
   Args:
     query: [B, 1, N, H].
-    keys: [B, S, K, H] of the cache, the newest token included.
-    values: [B, S, K, H] likewise.
+    keys: [R, S, K, H] of the cache, the newest token included.
+    values: [R, S, K, H] likewise.
     lengths: [B] cached tokens, the newest included.
     implementation: one of IMPLEMENTATIONS, or PALLAS.
     scale: of the scores; 1 / sqrt(H) if None.
     window: see above, not traced for PALLAS; without effect, and free, where
       S <= window.
+    rows: [B] of the cache that the queries look at, any if beyond R; None if
+      R = B. Only PALLAS reads no others and copies none.
 
   Returns:
     [B, 1, N * H].
@@ -195,9 +198,10 @@ def one_token(
     # It is experimental: what does not use it needs no jax that has it.
     from leap_jax.models import token_attention
 
-    return token_attention.one_token(
-      query, keys, values, lengths, scale=scale, window=window
-    )
+    past = token_attention.Past(keys, values, lengths, rows)
+    return token_attention.one_token(query, past, scale=scale, window=window)
+  if rows is not None:
+    keys, values = (x.at[rows].get(mode="clip") for x in (keys, values))
   if implementation == XLA or window is not None:
     return appended(
       query,
@@ -258,7 +262,11 @@ def behind_prompts(
   if implementation == PALLAS:
     from leap_jax.models import token_attention
 
-    return token_attention.behind_prompts(*inputs)
+    return token_attention.behind_prompts(
+      query,
+      token_attention.Past(*own, own_lengths),
+      token_attention.Past(*prompts, prompt_lengths),
+    )
   r, _, n, h = query.shape
   p, k = prompt_lengths.shape[0], own[0].shape[2]
   options = dict(scale=h**-0.5, is_causal=False, return_residual=True)

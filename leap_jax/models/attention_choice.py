@@ -110,10 +110,9 @@ def _probe(case, implementation, query, keys, values, lengths):
     attended = attention.whole_rows(query, keys, values, lengths, **options)
     is_row = jnp.arange(query.shape[1])[None] < lengths[:, None]
     return jnp.where(is_row[..., None], attended, 0)
-  if case == "decoding":
-    return attention.one_token(query[:, :1], keys, values, lengths, **options)
-  if case == "local decoding":
-    options["window"] = 70
+  if case in ("decoding", "local decoding"):
+    options["rows"] = jnp.arange(query.shape[0])[::-1]
+    options["window"] = 70 if case == "local decoding" else None
     return attention.one_token(query[:, :1], keys, values, lengths, **options)
   prompts, prompt_lengths = (keys[:2], values[:2]), lengths[:2]
   own = (keys, values)

@@ -356,6 +356,9 @@ def add_token(
     own = own - (shared if places is None else shared.at[at].get(mode="clip"))
   # What nobody needs looks at one key: its attention costs little.
   seen, runs = own + 1, ~is_idle
+  # Our kernel finds a slot's row; cuDNN wants each row's query beside it.
+  finds_rows = implementation == attention.PALLAS and prompts is None
+  places = None if finds_rows else places
   if places is not None:
     has_slot = jnp.zeros(num_rows, bool).at[places.rows].set(True, mode="drop")
     seen, runs = seen[places.slots], has_slot & runs[places.slots]
@@ -367,15 +370,13 @@ def add_token(
   def attend(i, query, cache, window):
     if places is not None:
       query = query[places.slots]
+    how = dict(implementation=implementation)
     if prompts is None:
-      attended = attention.one_token(
-        query, *cache, seen, implementation=implementation, window=window
-      )
+      how |= dict(window=window, rows=at if finds_rows else None)
+      attended = attention.one_token(query, *cache, seen, **how)
     else:
       shared = (prompts.caches[i], prompt_seen)
-      attended = attention.behind_prompts(
-        query, cache, seen, *shared, implementation=implementation
-      )
+      attended = attention.behind_prompts(query, cache, seen, *shared, **how)
     if places is not None:
       attended = attended.at[places.rows].get(mode="clip")
     return attended

@@ -8,8 +8,9 @@ softmax in float32 follows (Milakov & Gimelshein 2018, arXiv 1805.02867; Dao et
 al. 2022, FlashAttention, arXiv 2205.14135). Where that makes too few programs
 for a GPU, several share a row's keys and leave parts that are joined.
 
-Shapes: R rows, P prompts of G = R / P rows each, N heads, K key-value heads, H
-head size (a power of two from 16 on), S parts, M queries of one program.
+Shapes: B slots with a query of N heads each; U units, each with keys and B / U
+slots of its own (a slot, or a prompt with all rows of its group); R rows of L
+tokens in caches; K key-value heads, H head size, S parts.
 """
 
 import functools
@@ -37,12 +38,21 @@ class Plan(NamedTuple):
   num_stages: int  # blocks on their way at once
 
 
+class Past(NamedTuple):
+  """What each of U units looks at."""
+
+  keys: jax.Array  # [R, L, K, H]
+  values: jax.Array  # [R, L, K, H]
+  lengths: jax.Array  # [U] int32 tokens that are seen, at least 1
+  rows: jax.Array | None = None  # [U] int32 of the units; None if U = R
+
+
 class Parts(NamedTuple):
   """Softmaxes over a share of the keys each; weights are powers of two."""
 
-  sums: jax.Array  # [S, R, N, H] float32 of weights times values
-  denominators: jax.Array  # [S, R, N] float32 sums of weights
-  maxima: jax.Array  # [S, R, N] float32 exponents that weights are relative to
+  sums: jax.Array  # [S, B, N, H] float32 of weights times values
+  denominators: jax.Array  # [S, B, N] float32 sums of weights
+  maxima: jax.Array  # [S, B, N] float32 exponents that weights are relative to
 
 
 def _plan(num_queries: int, head_size: int) -> Plan:
@@ -64,7 +74,7 @@ def _num_parts(programs: int, num_keys: int) -> int:
 
 
 def _joined(first: Parts, second: Parts) -> Parts:
-  """One of two, whatever stands before [R, N]."""
+  """One of two, whatever stands before [B, N]."""
   top = jnp.maximum(first.maxima, second.maxima)
   shares = [jnp.exp2(x.maxima - top) for x in (first, second)]
   return Parts(
@@ -80,10 +90,8 @@ def _each(parts: Parts) -> list[Parts]:
   ]
 
 
-def _kernel(
-  plan, group, scale, window, query, keys, values, lengths, before, *outputs
-):
-  kv_heads, size = keys.shape[2:]
+def _kernel(plan, group, scale, window, query, past, before, *outputs):
+  num_rows, _, kv_heads, size = past.keys.shape
   heads = query.shape[1] // kv_heads  # that share keys
   tile = _tile(group * heads)
   num_tiles = pl.cdiv(group * heads, tile)
@@ -104,7 +112,10 @@ def _kernel(
     return triton.load(ref.at[index], mask=mask, other=0)
 
   q = load(query, at_wide, wide(is_query))
-  length = lengths[unit]
+  length = past.lengths[unit]
+  row = unit
+  if past.rows is not None:  # what has no row looks at any
+    row = jnp.clip(past.rows[unit], 0, num_rows - 1)
   start = 0 if window is None else jnp.maximum(length - window, 0)
   first = div(start, plan.block_keys) if window is not None else 0
   end = div(length + (plan.block_keys - 1), plan.block_keys)
@@ -117,9 +128,10 @@ def _kernel(
     is_seen = positions < length
     if window is not None:
       is_seen &= positions >= start
-    index = (unit, positions[:, None], kv_head, columns)
+    index = (row, positions[:, None], kv_head, columns)
     k, v = (
-      load(ref, index, wide(is_seen)).astype(q.dtype) for ref in (keys, values)
+      load(ref, index, wide(is_seen)).astype(q.dtype)
+      for ref in (past.keys, past.values)
     )
     scores = _dot(q, k, 1) * (scale * math.log2(math.e))
     scores = jnp.where(is_seen[None], scores, _MASKED)
@@ -184,97 +196,66 @@ def _compiled(plan, group, scale, window, grid, outputs):
   return jax.jit(call)
 
 
-def _attend(
-  query, keys, values, lengths, before, *, plan, num_parts, scale, window
-):
-  """[R, N, H] queries behind `before` -> [R, N, H]; Parts if `num_parts`."""
-  rows, n, size = query.shape
+def _attend(query, past, before, *, plan, num_parts, scale, window):
+  """[B, N, H] queries behind `before` -> [B, N, H]; Parts if `num_parts`."""
+  slots, n, size = query.shape
   outputs = jax.ShapeDtypeStruct(query.shape, query.dtype)
   if num_parts is not None:
     of = lambda *shape: jax.ShapeDtypeStruct(
-      (num_parts, rows, n, *shape), jnp.float32
+      (num_parts, slots, n, *shape), jnp.float32
     )
     outputs = Parts(of(size), of(), of())
-  grid = (_num_programs(query, keys), num_parts or 1)
-  group = rows // keys.shape[0]
+  grid = (_num_programs(query, past), num_parts or 1)
+  group = slots // past.lengths.size
   call = _compiled(plan, group, scale, window, grid, outputs)
-  return call(query, keys, values, lengths, before)
+  return call(query, past, before)
 
 
-def _num_queries(query, keys):
+def _num_queries(query, past):
   """Queries that look at the same keys."""
-  return query.shape[0] // keys.shape[0] * (query.shape[1] // keys.shape[2])
+  slots, n, _ = query.shape
+  return slots // past.lengths.size * (n // past.keys.shape[2])
 
 
-def _num_programs(query, keys):
+def _num_programs(query, past):
   """Programs for each part."""
-  queries = _num_queries(query, keys)
-  return keys.shape[0] * keys.shape[2] * pl.cdiv(queries, _tile(queries))
+  queries = _num_queries(query, past)
+  tiles = pl.cdiv(queries, _tile(queries))
+  return past.lengths.size * past.keys.shape[2] * tiles
 
 
-def _layout(query, keys):
-  """Plan and number of parts for [R, N, H] queries of [U, S, K, H] keys."""
+def _layout(query, past):
+  """How [B, N, H] queries are attended: a plan and a number of parts."""
   size = query.shape[-1]
   if size not in _SIZES:
     raise ValueError(f"heads of {size}; there is a kernel for {_SIZES}")
-  plan = _plan(_num_queries(query, keys), size)
-  return plan, _num_parts(_num_programs(query, keys), keys.shape[1])
+  num_parts = _num_parts(_num_programs(query, past), past.keys.shape[1])
+  plan = _plan(_num_queries(query, past), size)
+  return dict(plan=plan, num_parts=num_parts)
 
 
-def _whole(query, keys, values, lengths, before, **options):
-  """[R, N, H] queries behind `before` -> [R, N, H]."""
-  plan, num_parts = _layout(query, keys)
-  attend = functools.partial(
-    _attend, query, keys, values, lengths, plan=plan, **options
-  )
-  if num_parts == 1:
-    return attend(before, num_parts=None)
-  parts = _each(attend(None, num_parts=num_parts))
+def _whole(query, past, before, **options):
+  """[B, N, H] queries behind `before` -> [B, N, H]."""
+  options |= _layout(query, past)
+  if options["num_parts"] == 1:
+    return _attend(query, past, before, **options | dict(num_parts=None))
+  parts = _each(_attend(query, past, None, **options))
   parts += [] if before is None else _each(before)
   joined = functools.reduce(_joined, parts)
   return (joined.sums / joined.denominators[..., None]).astype(query.dtype)
 
 
 def one_token(
-  query: jax.Array,
-  keys: jax.Array,
-  values: jax.Array,
-  lengths: jax.Array,
-  *,
-  scale: float,
-  window: int | None,
+  query: jax.Array, past: Past, *, scale: float, window: int | None
 ) -> jax.Array:
-  """See `attention.one_token`: [R, 1, N, H] -> [R, 1, N * H].
-
-  Lengths are at least 1.
-  """
-  rows = query.shape[0]
-  attended = _whole(
-    query[:, 0], keys, values, lengths, None, scale=scale, window=window
-  )
-  return attended.reshape(rows, 1, -1)
+  """See `attention.one_token`: [B, 1, N, H] -> [B, 1, N * H]."""
+  attended = _whole(query[:, 0], past, None, scale=scale, window=window)
+  return attended.reshape(query.shape[0], 1, -1)
 
 
-def behind_prompts(
-  query: jax.Array,
-  own: tuple[jax.Array, jax.Array],
-  own_lengths: jax.Array,
-  prompts: tuple[jax.Array, jax.Array],
-  prompt_lengths: jax.Array,
-) -> jax.Array:
+def behind_prompts(query: jax.Array, own: Past, prompts: Past) -> jax.Array:
   """See `attention.behind_prompts`: [R, 1, N, H] -> [R, 1, N * H]."""
   rows, _, _, size = query.shape
-  options = dict(scale=size**-0.5, window=None)
-  query = query[:, 0]
-  plan, num_parts = _layout(query, prompts[0])
-  before = _attend(
-    query,
-    *prompts,
-    prompt_lengths,
-    None,
-    plan=plan,
-    num_parts=num_parts,
-    **options,
-  )
-  attended = _whole(query, *own, own_lengths, before, **options)
-  return attended.reshape(rows, 1, -1)
+  query, options = query[:, 0], dict(scale=size**-0.5, window=None)
+  before = _attend(query, prompts, None, **_layout(query, prompts), **options)
+  return _whole(query, own, before, **options).reshape(rows, 1, -1)

@@ -164,6 +164,7 @@ def as_if_fused(monkeypatch):
     ("xla", False, False, None),
     ("cudnn", False, False, None),
     ("cudnn", True, False, None),
+    ("cudnn", False, False, "pallas"),
     ("cudnn", True, True, "pallas"),
   ],
 )
