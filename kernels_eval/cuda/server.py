@@ -12,8 +12,11 @@ reason, and no candidate is blamed.
 Kernels of several launchers take turns on the GPU, so the clock alone would
 blame one for its neighbours. A job that is beyond its deadline is killed only
 when it has also had its `gpu_s`: an equal part of all time in which it was one
-of several. (To run it once more alone would keep the whole GPU, for as long
-again, for each kernel that does not end.)
+of several. Nor does anybody know which of several keeps the GPU, or whether the
+driver is busy with the fault of one: only one is killed at a time, that which
+runs for longest, none while one that has failed or was killed is being taken
+down, and the others get some more time afterwards. (To run each once more alone
+would keep the whole GPU, for as long again, for each kernel that does not end.)
 """
 
 import argparse
@@ -112,11 +115,19 @@ class Server:
 
   def _wait_s(self):
     now, rivals = time.monotonic(), self._num_rivals
-    ends = [k.expected_end(now, rivals) for k in self._launchers]
+    ends = [
+      k.expected_end(now, rivals)
+      for k in self._launchers
+      if not self._is_spared(k)
+    ]
     if not self.is_quarantined:  # afterwards nothing follows from them
       ends += [deadline for _, deadline in self._dying.values()]
     nearest = min(ends, default=float("inf"))
     return max(0.0, min(nearest - now, 1.0))
+
+  def _is_spared(self, launcher):
+    """What is being taken down may be what its job waits for."""
+    return bool(self._dying) and launcher.may_be_relieved
 
   def _share_out(self):
     """Adds to each job what it has had of the GPU since the last time."""
@@ -290,6 +301,8 @@ class Server:
       del self._dying[pidfd]
       self._selector.unregister(pidfd)
       os.close(pidfd)
+      for launcher in self._busy:
+        launcher.relieve()
 
   def _quarantine(self, reason):
     self.is_quarantined = True
@@ -303,8 +316,13 @@ class Server:
     if any(deadline <= now for _, deadline in self._dying.values()):
       if not self.is_quarantined:
         self._quarantine("a killed launcher does not end: stuck in the driver")
-    for launcher in list(self._launchers):
-      if now < launcher.expected_end(now, self._num_rivals):
+    overdue = [
+      k
+      for k in self._launchers
+      if now >= k.expected_end(now, self._num_rivals) and not self._is_spared(k)
+    ]
+    for launcher in sorted(overdue, key=lambda k: k.started):
+      if self._is_spared(launcher):  # since one has been killed
         continue
       if launcher.job is None:
         self._failed(launcher, f"no launcher started within {START_S:g} s")

@@ -168,6 +168,67 @@ def test_the_clock_blames_no_job_for_its_neighbour(start):
     link.close()
 
 
+def _at_once(lab, limits_s, *works):
+  """(outcome, seconds) of jobs that begin one after the other."""
+  links = [lab.connect() for _ in works]
+  reports = [None] * len(works)
+
+  def work(i):
+    started = time.monotonic()
+    report = ask(links[i], works[i], *limits_s)
+    reports[i] = (report.outcome, time.monotonic() - started)
+
+  tasks = [threading.Thread(target=work, args=(i,)) for i in range(len(works))]
+  for task in tasks:
+    task.start()
+    time.sleep(0.05)
+  for task in tasks:
+    task.join(20)
+  for link in links:
+    link.close()
+  return reports
+
+
+def test_what_a_killed_neighbour_may_have_held_up_gets_more_time(
+  start, monkeypatch
+):
+  monkeypatch.setattr(launcher_process, "_RELIEF_S", 0.3)
+  # Both are beyond their limits when the first is killed.
+  hang, other = _at_once(start(), (0.4, 0.2), "hang", "half a second")
+  assert hang[0] == jobs.Outcome.TIMED_OUT
+  assert other[0] == jobs.Outcome.DONE
+
+
+def test_kernels_that_do_not_end_are_killed_one_after_the_other(
+  start, monkeypatch
+):
+  monkeypatch.setattr(launcher_process, "_RELIEF_S", 0.3)
+  first, second = _at_once(start(), (0.4, 0.2), "hang", "hang")
+  assert first[0] == second[0] == jobs.Outcome.TIMED_OUT
+  assert first[1] < 0.7 and second[1] - first[1] > 0.2
+
+
+def test_a_kernel_that_does_not_end_is_killed_among_many_that_fail(
+  start, monkeypatch
+):
+  monkeypatch.setattr(launcher_process, "_RELIEF_S", 0.5)
+  monkeypatch.setattr(launcher_process, "_MAX_RELIEFS", 2)
+  lab = start()
+  links = [lab.connect() for _ in range(2)]
+  outcomes = []
+  task = threading.Thread(
+    target=lambda: outcomes.append(ask(links[0], "hang", 0.3, 0.1).outcome)
+  )
+  task.start()
+  started = time.monotonic()
+  while not outcomes and time.monotonic() - started < 15:
+    assert ask(links[1], "fail").outcome == jobs.Outcome.KERNEL_FAILED
+  assert outcomes == [jobs.Outcome.TIMED_OUT]
+  task.join(5)
+  for link in links:
+    link.close()
+
+
 def test_a_late_answer_is_nobody_else_s(start, monkeypatch):
   lab = start()
   holder, waiting = lab.connect(), lab.connect()
