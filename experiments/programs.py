@@ -84,7 +84,7 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
     prefix_step=s.prefix_step,
     prompts_per_call=s.prompts_per_call,
     shares_prompts=s.shared_prompts,
-    joins_kernels=joined_layers.are_usable(s.dtype, implementation),
+    joins_kernels=joined_layers.are_usable(s.dtype, model, implementation),
     token_implementation=attention_choice.choose_for_one_token(
       s.dtype, model, implementation, s.shared_prompts
     ),

@@ -121,10 +121,16 @@ def reason_for(case: Case, cpu: Evaluation, cuda: Evaluation) -> str:
     return ""  # a fault of this machine: nothing was compared
   specimen = case.specimen
   if specimen is not None:
-    allowed = specimen.allowed
+    allowed = specimen.allowed_untimed
     if cpu.status in allowed["cpu"] and cuda.status in allowed["cuda"]:
       return f"as its header says: {specimen.why}"
     return ""
+  return unchecked_on_gpu(cpu, cuda)
+
+
+def unchecked_on_gpu(cpu: Evaluation, cuda: Evaluation) -> str:
+  """The check of the CPU executor for want of which a GPU may have answered
+  something else; "" if there is none."""
   kind = cpu.finding.kind if cpu.finding is not None else ""
   if kind in CHECKED_ON_CPU and cuda.status in _UNCHECKED:
     return f"{kind}: {CHECKED_ON_CPU[kind]}"

@@ -9,6 +9,7 @@ A file is submitted as it is, header included. The header is its first lines:
     // expect: wrong_answer     statuses that are allowed, mostly one; or both
     // expect cpu: ...          of these two, where the executors differ
     // expect cuda: ...
+    // untimed: passed          also allowed on a GPU where nothing is timed
     // why: One line.
 
 A Numba candidate has `#` for `//`. Files under `honest/` are the other half:
@@ -26,7 +27,7 @@ from kernels_eval.schema import Status
 
 _SUFFIXES = (".cu", ".py", ".txt")  # source (Python: Numba), whole answers
 _LINE = re.compile(
-  r"(?://|#) (row|problem|on|machine|expect|why)(?: (\w+))?: (.+)"
+  r"(?://|#) (row|problem|on|machine|expect|untimed|why)(?: (\w+))?: (.+)"
 )
 _MAX_WHY = 80
 
@@ -46,12 +47,19 @@ class Specimen:
   allowed: dict[str, tuple[Status, ...]]  # for each executor that it is for
   reason: str  # why it is for one executor only; "" if it is for both
   machine: str | None  # processor that it needs
+  untimed: tuple[Status, ...]  # allowed too on a GPU where nothing is timed
   why: str
 
   @property
   def is_honest(self) -> bool:
     """Whether it must pass, rather than be caught."""
     return self.name.startswith("honest/")
+
+  @property
+  def allowed_untimed(self) -> dict[str, tuple[Status, ...]]:
+    """`allowed` where nothing is timed. The CPU executor never times."""
+    more = {"cuda": self.untimed}
+    return {e: (*s, *more.get(e, ())) for e, s in self.allowed.items()}
 
 
 def default_folder() -> pathlib.Path:
@@ -77,8 +85,8 @@ def _fields(name, text):
     if not match:
       raise CorpusError(
         f"{name}:{number}: got `{line[:60]}` in the header; expected `// row:`,"
-        " `problem:`, `on:`, `machine:`, `expect:` or `why:`, the last one "
-        "`// why:`"
+        " `problem:`, `on:`, `machine:`, `expect:`, `untimed:` or `why:`, the "
+        "last one `// why:`"
       )
     key = (match[1], match[2])
     if key in fields:
@@ -115,12 +123,12 @@ def _place(name, value):
   )
 
 
-def _statuses(name, value):
+def _statuses(name, value, key="expect"):
   known = {s.value for s in Status} - {Status.INFRASTRUCTURE_ERROR.value}
   words = value.split()
   if not words or not known.issuperset(words) or len(set(words)) < len(words):
     raise CorpusError(
-      f"{name}: got `expect: {value}`; expected some of "
+      f"{name}: got `{key}: {value}`; expected some of "
       f"{', '.join(sorted(known))}"
     )
   return tuple(Status(word) for word in words)
@@ -135,6 +143,15 @@ def _allowed(name, fields, executors):
       f"{', '.join(executors)}"
     )
   return {e: _statuses(name, given.get(e, given.get(None))) for e in executors}
+
+
+def _untimed(name, fields, executors):
+  value = fields.get(("untimed", None))
+  if value is None:
+    return ()
+  if "cuda" not in executors:
+    raise CorpusError(f"{name}: `untimed` is for a GPU, and this file is not")
+  return _statuses(name, value, "untimed")
 
 
 def parse(name: str, text: str) -> Specimen:
@@ -176,6 +193,7 @@ def parse(name: str, text: str) -> Specimen:
     allowed=_allowed(name, fields, executors),
     reason=reason,
     machine=fields.get(("machine", None)),
+    untimed=_untimed(name, fields, executors),
     why=why,
   )
   if specimen.is_honest:

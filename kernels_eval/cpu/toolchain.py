@@ -286,6 +286,7 @@ def _build(folder, compiler):
       *_NATIVE_FLAGS,
       str(NATIVE / "host.cpp"),
       str(NATIVE / "confine.cpp"),
+      str(NATIVE / "huge_pages.cpp"),
       str(NATIVE / "nvrtc.cpp"),
       str(NATIVE / "nvjitlink.cpp"),
       f"-L{folder}",

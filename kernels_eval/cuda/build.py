@@ -11,7 +11,7 @@ from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import compile_log as shared_log
 from kernels_eval.cpu import failures
 from kernels_eval.cpu import host as host_lib
-from kernels_eval.cuda import compile_log, toolkit, translate
+from kernels_eval.cuda import compile_log, needs, toolkit, translate
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.launch_plan import Launch
 from kernels_eval.outcome import Stop
@@ -96,6 +96,7 @@ def compile_cuda(
       "--std=c++17",
       "--disable-warnings",
       *(f"--include-path={path}" for path in kit.include),
+      *needs.options(unit, kit.version),
       *options,
     ],
     [translate.name_expression(k) for k in launches],

@@ -211,14 +211,16 @@ class CudaExecutor:
     candidate: Candidate,
     problem: spec.Problem,
     cases: list[tuple[spec.Case, dict[str, np.ndarray]]],
+    max_buffer_bytes: int | None = None,
   ) -> RunResult:
-    """As `run`, where `ask` has a launcher do the job with its mapping."""
+    """As `run`, where `ask` has a launcher do the job with its mapping, and
+    buffers may take other than the settings' bytes (None: those)."""
     run_cases = run_cases_lib.make(
       artefact.entries,
       candidate,
       problem,
       cases,
-      max_buffer_bytes=self._settings.max_buffer_bytes,
+      max_buffer_bytes=max_buffer_bytes or self._settings.max_buffer_bytes,
       max_shared_bytes=self.device.shared_bytes,
     )
     layout = image.lay_out(run_cases)

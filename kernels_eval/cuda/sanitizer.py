@@ -4,7 +4,9 @@ line and the threads of the fault. It changes what is said, never the status.
 A launcher of its own, under the tool, does the job while this judge has the GPU
 for itself. memcheck explains what the device has stopped, racecheck a wrong
 answer (of shared memory it sees all; global memory is one allocation to it,
-whose inside the guard zones of `image.py` look after).
+whose inside the guard zones of `image.py` look after). It sees a race in any
+case, whoever came first there, so one of a timed call is looked for in the
+small cases before the large one.
 """
 
 import contextlib
@@ -15,13 +17,14 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import msgspec
 
 from kernels_eval.candidate import CUDA, Candidate
 from kernels_eval.cpu.host import HostError
 from kernels_eval.cuda import executor as executor_lib
-from kernels_eval.cuda import jobs, sanitizer_log
+from kernels_eval.cuda import jobs, sanitizer_log, timing
 from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Finding, Status
@@ -59,6 +62,7 @@ class Sanitizer:
     self._seed = seed
     self._device = device
     self._wall_s = wall_s
+    self.log = ""  # what the tool printed when it was last asked
 
   def explain(
     self, stop: Stop, candidate: Candidate, problem: spec.Problem
@@ -72,37 +76,53 @@ class Sanitizer:
     tool = _TOOLS.get(stop.status)
     if tool is None or stop.case is None or candidate.language != CUDA:
       return None
-    note = f"compute-sanitizer {tool} found nothing"
-    arrays = problem.make_inputs(stop.case, self._seed)
-    found = []
-
-    def ask(job, descriptor):
-      report, log = self._run(tool, job, descriptor)
-      found.append(sanitizer_log.read(log))
-      if report.outcome == jobs.Outcome.MACHINE_FAILED:
-        raise HostError(report.message)
-      return report
-
+    self.log = ""
+    found: list[Finding | None] = []  # one for each time that it was asked
     try:
       with self._executor.folder() as folder:
         artefact = self._executor.compile(
           candidate, problem, folder, _LINE_INFO
         )
         with self._executor.alone():
-          self._executor.run_by(
-            ask, artefact, candidate, problem, [(stop.case, arrays)]
-          )
-    except Stop:
-      pass  # known already
+          for cases in _attempts(tool, stop.case, problem):
+            if not any(found):
+              self._look(tool, artefact, candidate, problem, cases, found)
+      note = f"found nothing{sanitizer_log.last_words(self.log)}"
+    except Stop as refusal:
+      note = f"was not asked about this case: {refusal.message}"
     except (HostError, OSError) as error:  # no news about the candidate
-      note = f"compute-sanitizer {tool} did not work: {error}"
+      note = f"did not work: {error}"
       with contextlib.suppress(HostError):  # it says so to the next one
         self._executor.restart()
-    finding = next(iter(found), None)
+    finding = next(filter(None, found), None)
     if finding is None:
-      return note
+      return f"compute-sanitizer {tool} {note}"
     message = f"{finding.message} (compute-sanitizer {tool})"
     return msgspec.structs.replace(finding, message=message)
+
+  def _look(self, tool, artefact, candidate, problem, cases, found):
+    """Has the tool look at cases. Raises Stop where they cannot be run."""
+
+    def ask(job, descriptor):
+      report, self.log = self._run(tool, job, descriptor)
+      found.append(sanitizer_log.read(self.log))
+      if report.outcome == jobs.Outcome.MACHINE_FAILED:
+        raise HostError(report.message)
+      return report
+
+    num_asked = len(found)
+    try:
+      self._executor.run_by(
+        ask,
+        artefact,
+        candidate,
+        problem,
+        [(case, problem.make_inputs(case, self._seed)) for case in cases],
+        _max_buffer_bytes(problem, cases),
+      )
+    except Stop:  # known already
+      if len(found) == num_asked:
+        raise
 
   def _run(self, tool, job, descriptor):
     """The report of a job that a launcher under the tool does, and the log."""
@@ -129,6 +149,26 @@ class Sanitizer:
       with contextlib.suppress(FileNotFoundError):
         return report, log.read_text("utf-8", "replace")
       return report, ""
+
+
+def _is_timed(problem, case):
+  return case.index >= len(problem.cases)
+
+
+def _attempts(
+  tool: str, failed: spec.Case, problem: spec.Problem
+) -> Iterator[list[spec.Case]]:
+  """The cases of one job after the other, until one finds something."""
+  if tool == "racecheck" and _is_timed(problem, failed):
+    yield list(problem.cases)
+  yield [failed]
+
+
+def _max_buffer_bytes(problem, cases):
+  """None: as when the cases were judged."""
+  if not _is_timed(problem, cases[0]):
+    return None
+  return timing.max_buffer_bytes(problem, cases[0].dims)
 
 
 def command(

@@ -8,6 +8,7 @@ between the fault and the candidate's own line.
 import re
 from collections.abc import Sequence
 
+from kernels_eval import source
 from kernels_eval.cpu.translate import SOURCE_NAME
 from kernels_eval.schema import Finding
 
@@ -127,3 +128,15 @@ def read(log: str) -> Finding | None:
     if headline.match(report[0])
   ]
   return next((f for f in found if f.line is not None), next(iter(found), None))
+
+
+def last_words(log: str) -> str:
+  """What the tool says in the end, behind a colon, such as its summary; "" of a
+  log without words."""
+  lines = [
+    line.removeprefix(_PREFIX).strip()
+    for line in log.splitlines()
+    if line.startswith(_PREFIX)
+  ]
+  words = next(filter(None, reversed(lines)), "")
+  return f": {source.one_line(words)}" if words else ""

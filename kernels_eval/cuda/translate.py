@@ -10,6 +10,7 @@ import re
 from kernels_eval import source
 from kernels_eval.candidate import Candidate
 from kernels_eval.cpu import half_words, refusals, translate
+from kernels_eval.cuda import needs
 from kernels_eval.problems import spec
 
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]*)[>\"]")
@@ -78,12 +79,15 @@ def translate_unit(candidate: Candidate, problem: spec.Problem) -> str:
   has_half = any(t.dtype in _HALF_DTYPES for t in tensors) or (
     half_words.needed(candidate.source)
   )
+  program = _without_host_headers(candidate.source)
   headers = ["ke_prelude.h"]
+  if needs.limits(program):
+    headers.append("ke_limits.h")
   if has_half:
     headers += ["cuda_fp16.h", "cuda_bf16.h"]
   parts = [f'#include "{header}"\n' for header in headers]
   parts.append(f'#line 1 "{translate.SOURCE_NAME}"\n')
-  parts.append(_without_host_headers(candidate.source))
+  parts.append(program)
   parts.append(f'\n\n#line 1 "{translate.TRAILER_NAME}"\n')
   for index, launch in enumerate(translate.entries(candidate)):
     parts.append(_checks(index, launch, types[index]))

@@ -7,7 +7,8 @@ Kinds and what they must get:
                Numba is installed
     wrong      the same, one output element spoiled     wrong_answer
     mutated    the same with a plausible mistake        any verdict, and the
-               (`mutations.py`), every other one twice  same one both times
+               (`mutations.py`), every other one twice  same one both times;
+                                                        `twins.py`
     slow       two fifths of the time limit             passed
     crashing, hanging, flooding, forking, memory, malicious
                files (`templates.py`)                   what the file says

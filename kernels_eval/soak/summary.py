@@ -75,6 +75,9 @@ def render(result: Result) -> str:
     f"{o.message[:160]}"
     for o in result.offences
   ]
+  if result.excused_twins:
+    lines.append("texts with two verdicts, which a GPU may give:")
+    lines += [f"  {twin}" for twin in result.excused_twins]
   lines += [
     f"infrastructure errors: {result.num_infrastructure_errors}; judges "
     f"replaced: {result.num_restarts}",

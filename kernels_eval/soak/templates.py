@@ -33,7 +33,7 @@ def _templates(specimens, executor, suffixes):
     if not s.name.endswith(tuple(suffixes)):
       continue
     if executor in s.allowed and s.machine in (None, platform.machine()):
-      allowed = frozenset(s.allowed[executor])
+      allowed = frozenset(s.allowed_untimed[executor])
       comment = "#" if s.name.endswith(".py") else "//"
       yield s.name, Template(s.name, s.problem, s.text, comment, allowed)
 

@@ -4,6 +4,7 @@ For GPUs, on weights side by side (`decoding.side_by_side`). `fault` finds out
 whether they do what they should.
 """
 
+import dataclasses
 import functools
 import warnings
 
@@ -117,34 +118,46 @@ def layers(
   return normed, tuple(filled)
 
 
-_PROBE = ModelConfig(
-  vocab_size=8,
-  width=96,
-  num_layers=1,
-  num_heads=3,
-  num_kv_heads=1,
-  head_size=64,
-  mlp_width=1184,
-  has_qkv_bias=True,
-)
+# The MLP's kernel takes features in blocks; more than these are more of them.
+_MOST_MLP_FEATURES = 1184
+
+
+def _one_layer(config):
+  """The model's own widths and parts, as little else as there can be."""
+  return dataclasses.replace(
+    config,
+    vocab_size=8,
+    padding_ids=0,
+    num_layers=1,
+    local_layers=tuple(i for i in config.local_layers if i == 0),
+    mlp_width=min(config.mlp_width, _MOST_MLP_FEATURES),
+  )
 
 
 @functools.cache
-def fault(dtype) -> str | None:
+def fault(dtype, config: ModelConfig) -> str | None:
   """What is wrong with the joined layers, found by trying; None if nothing.
 
   Pallas is experimental, and its compiler for GPUs differs between versions.
+
+  Args:
+    dtype: of weights and caches.
+    config: of the model; one layer of its widths is tried.
   """
+  config = _one_layer(config)
   rows, room = 8, 64
   rng = np.random.default_rng(0)
-  normal = lambda *shape: rng.standard_normal(shape).astype(dtype)
+  normal = lambda *shape: rng.standard_normal(shape, np.float32).astype(dtype)
   shapes = jax.eval_shape(
-    functools.partial(transformer.init, _PROBE), jax.random.key(0)
+    functools.partial(transformer.init, config), jax.random.key(0)
   )
-  params = jax.tree.map(lambda x: normal(*x.shape) * dtype.type(0.3), shapes)
-  shape = (rows, room, _PROBE.num_kv_heads, _PROBE.head_size)
+  fan_in = lambda x: x.shape[-2] if x.ndim > 2 else 1
+  params = jax.tree.map(
+    lambda x: normal(*x.shape) * dtype.type(fan_in(x) ** -0.5), shapes
+  )
+  shape = (rows, room, config.num_kv_heads, config.head_size)
   caches = (decoding.Cache(normal(*shape), normal(*shape)),)
-  x = normal(rows, _PROBE.width)
+  x = normal(rows, config.width)
   lengths = np.asarray([63, 33, 1, 0, 17, 50, 64, 2])
   # One has no row, and one no place in its row.
   places = (np.asarray([1, 0, 2, 8, 4, 5, 6, 7]), lengths)
@@ -160,9 +173,9 @@ def fault(dtype) -> str | None:
 
     @jax.jit
     def step(params, *inputs):
-      weights = decoding.weights_of(_PROBE, params, dtype)
+      weights = decoding.weights_of(config, params, dtype)
       weights = decoding.side_by_side(weights)
-      return layers(_PROBE, weights, *inputs, attend)
+      return layers(config, weights, *inputs, attend)
 
     out = step(params, caches, x, lengths, places)
     return [np.asarray(y, np.float32) for y in jax.tree.leaves(out)]
@@ -175,14 +188,14 @@ def fault(dtype) -> str | None:
   return None if gap < 0.1 else f"a layer is off by {gap:.2g}"
 
 
-def are_usable(dtype, implementation: str) -> bool:
+def are_usable(dtype, config: ModelConfig, implementation: str) -> bool:
   """Whether decoding runs through them, chosen once at start.
 
   Warns where they should be but are not.
   """
   if implementation != attention.CUDNN:
     return False
-  found = fault(jnp.dtype(dtype))
+  found = fault(jnp.dtype(dtype), config)
   if found is not None:
     warnings.warn(
       f"decoding goes without joined kernels: {found}", stacklevel=2

@@ -3,6 +3,7 @@
 // on: both
 // expect cpu: compile_error
 // expect cuda: wrong_answer integrity_violation
+// untimed: passed
 // why: Idle where calls follow one another within a millisecond.
 // launch: look grid=(1) block=(1) args=()
 // launch: k grid=(ceil_div(n, 256)) block=(256)

@@ -2,6 +2,7 @@
 // problem: vector_add
 // on: cuda; needs a second call with the same size
 // expect: wrong_answer integrity_violation
+// untimed: passed
 // why: Replays what it computed last for the same size.
 // launch: k grid=(ceil_div(n, 256)) block=(256)
 // launch: remember grid=(1) block=(1) args=(x, n)

@@ -62,6 +62,13 @@ def test_a_header_is_a_reason_for_what_it_allows_only():
   assert found.reason == "as its header says: Because."
   (found,) = differences(case, cpu, evaluation(Status.PASSED))
   assert not found.reason
+  # Nothing is timed here.
+  timed = corpus.parse(
+    "x.cu", SPECIMEN.text.replace("// why", "// untimed: passed\n// why")
+  )
+  case = agreement.Case("corpus", Request("x.cu", "relu", "text"), timed)
+  (found,) = differences(case, cpu, evaluation(Status.PASSED))
+  assert found.reason == "as its header says: Because."
 
 
 def test_candidates_are_unique_and_a_report_counts_them():

@@ -53,6 +53,19 @@ def test_executors_may_differ():
   }
 
 
+def test_what_shows_in_timed_calls_alone_may_pass_without():
+  why = "// why: Does nothing."
+  text = _HEADER.replace(why, f"// untimed: passed\n{why}")
+  specimen = corpus.parse("a.cu", text)
+  assert specimen.allowed["cuda"] == (Status.WRONG_ANSWER,)
+  assert specimen.allowed_untimed == {
+    "cpu": (Status.WRONG_ANSWER,),
+    "cuda": (Status.WRONG_ANSWER, Status.PASSED),
+  }
+  with pytest.raises(corpus.CorpusError, match="this file is not"):
+    corpus.parse("a.cu", text.replace("on: both", "on: cpu; why"))
+
+
 @pytest.mark.parametrize(
   ("old", "new", "words"),
   [
@@ -71,6 +84,8 @@ def test_executors_may_differ():
     ("wrong_answer", "wrong", "expected some of compile_error"),
     ("wrong_answer", "infrastructure_error", "got `expect: infra"),
     ("wrong_answer", "timeout timeout", "got `expect: timeout timeout`"),
+    ("// why: D", "// untimed: w\n// why: D", "got `untimed: w`"),
+    ("// why: D", "// untimed cpu: passed\n// why: D", "only `expect`"),
     ("// expect: wrong", "// expect hip: wrong", "cpu or cuda"),
     ("// expect: wrong", "// expect cpu: wrong", "one for each of cpu, cuda"),
     ("// why: Does nothing.\n", "", "the last one `// why:`"),

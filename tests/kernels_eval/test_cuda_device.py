@@ -5,10 +5,20 @@ import time
 import numpy as np
 import pytest
 
-from kernels_eval import client, mutations, problems
-from kernels_eval.cuda import presence, sanitizer, state
+from kernels_eval import candidate, client, mutations, problems, sandbox
+from kernels_eval.cpu import toolchain
+from kernels_eval.cuda import (
+  presence,
+  sanitizer,
+  server_process,
+  state,
+  toolkit,
+)
 from kernels_eval.cuda.settings import CudaSettings
-from kernels_eval.schema import Phase, Request
+from kernels_eval.outcome import Stop
+from kernels_eval.problems import timing_inputs, timing_sizes
+from kernels_eval.schema import Finding, Phase, Request, Status
+from kernels_eval.settings import Settings
 
 _OBSTACLE = presence.obstacle()
 pytestmark = pytest.mark.skipif(
@@ -174,17 +184,88 @@ def explaining_pool():
     yield made
 
 
+# One warp adds up what the others have not written yet: those wait for half a
+# millisecond first, and what shared memory held before is no number.
+RACY = """\
+__global__ void row_sum(const float* x, float* out, int rows, int cols) {
+  __shared__ float partial[256];
+  float sum = 0.0f;
+  for (int c = threadIdx.x; c < cols; c += blockDim.x)
+    sum += x[blockIdx.x * cols + c];
+  long long start = clock64();
+  while (threadIdx.x >= 32 && clock64() - start < 1000000) {}
+  partial[threadIdx.x] = sum;
+  if (threadIdx.x != 0) return;
+  for (int k = 1; k < 256; k++) sum += partial[k];
+  out[blockIdx.x] = sum;
+}
+"""
+WRITE_LINE, READ_LINE = 8, 10
+
+
+def is_the_race(finding):
+  return (
+    finding.kind == "data_race"
+    and finding.line in (WRITE_LINE, READ_LINE)
+    and f"write in line {WRITE_LINE}" in finding.message
+    and f"read in line {READ_LINE}" in finding.message
+  )
+
+
 def test_racecheck_names_the_lines_of_a_race(explaining_pool):
-  text = problems.get("row_sum").canonical
-  loop = text.index("half /= 2")
-  racy = text[:loop] + text[loop:].replace("__syncthreads();", "", 1)
-  evaluation = judge(explaining_pool, racy, "row_sum")
-  assert evaluation.status == "wrong_answer"
-  assert evaluation.finding is not None, evaluation.message
-  assert evaluation.finding.kind == "data_race"
+  evaluation = judge(explaining_pool, RACY, "row_sum")
+  assert evaluation.status == "wrong_answer", evaluation
   assert "compute-sanitizer racecheck" in evaluation.message
-  line = text[: text.index("partial[threadIdx.x + half]")].count("\n") + 1
-  assert evaluation.finding.line == line
+  assert evaluation.finding is not None, evaluation.message
+  assert is_the_race(evaluation.finding), evaluation
+
+
+@pytest.fixture(scope="module")
+def asked_sanitizer(tmp_path_factory):
+  """The tool itself, with what it prints."""
+  if sanitizer.find() is None:
+    pytest.skip("compute-sanitizer is not installed")
+  from kernels_eval.cuda import executor as executor_lib
+
+  folder = tmp_path_factory.mktemp("sanitizer")
+  server = server_process.ServerProcess(folder, 0)
+  try:
+    executor = executor_lib.CudaExecutor(
+      toolchain.prepare(),
+      toolkit.find(),
+      sandbox.probe(),
+      folder,
+      server.socket,
+      Settings(),
+      CudaSettings(),
+    )
+    yield sanitizer.Sanitizer(sanitizer.find(), executor, 0, 0, 60.0)
+    executor.close()
+  finally:
+    server.stop()
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+def test_what_racecheck_prints_of_a_race(asked_sanitizer, is_timed):
+  problem = problems.get("row_sum")
+  case = problem.cases[0]
+  if is_timed:
+    case = timing_inputs.case_for(problem, timing_sizes.dims_for(problem))
+  stop = Stop(Status.WRONG_ANSWER, "it failed", case=case)
+  parsed = candidate.parse(RACY, problem)
+  finding = asked_sanitizer.explain(stop, parsed, problem)
+  seen = f"{finding}\n{asked_sanitizer.log}"
+  assert isinstance(finding, Finding) and is_the_race(finding), seen
+
+
+def test_racecheck_has_nothing_to_say_of_a_right_kernel(asked_sanitizer):
+  problem = problems.get("row_sum")
+  stop = Stop(Status.WRONG_ANSWER, "it failed", case=problem.cases[0])
+  parsed = candidate.parse(problem.canonical, problem)
+  note = asked_sanitizer.explain(stop, parsed, problem)
+  seen = f"{note}\n{asked_sanitizer.log}"
+  assert isinstance(note, str), seen
+  assert "racecheck found nothing: RACECHECK SUMMARY: 0" in note, seen
 
 
 def test_memcheck_explains_what_the_cpu_cannot_run(explaining_pool):

@@ -1,5 +1,4 @@
-"""compute-sanitizer's texts to findings. They are of our own making, after the
-formats that its manual shows; the tool itself needs a GPU."""
+"""Asking compute-sanitizer, which needs a GPU: the tool is a stand-in here."""
 
 import contextlib
 import os
@@ -18,119 +17,19 @@ from kernels_eval.cuda import (
   jax_reference,
   jobs,
   sanitizer,
-  sanitizer_log,
   toolkit,
 )
 from kernels_eval.cuda import diagnosis as diagnosis_lib
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.outcome import Stop
+from kernels_eval.problems import timing_inputs
 from kernels_eval.schema import Mismatch, Status
 from kernels_eval.settings import Settings
 from tests.kernels_eval import machine
 from tests.kernels_eval.gpu_lab import ask
+from tests.kernels_eval.sanitizer_texts import OUT_OF_BOUNDS, RACE
 
 _ROOT = pathlib.Path(__file__).parents[2]
-# A device function, inlined or called; the frame above it is the kernel's.
-_OUT_OF_BOUNDS = """\
-========= COMPUTE-SANITIZER
-printed by the kernel: Invalid __global__ write of size 8 bytes
-========= Invalid __global__ read of size 4 bytes
-=========     at load(const float *, int)+0xb0 in kernel.cu:7
-=========     by thread (33,1,0) in block (2,0,5)
-=========     Address 0x7cc43aa04000 is out of bounds
-=========     and is 1 bytes after the nearest allocation at 0x7c
-=========         Device Frame: k(float *)+0x30 in kernel.cu:12
-=========     Saved host backtrace up to driver entry point at launch time
-=========         Host Frame: cuLaunchKernel [0xacd4] in libcuda.so.1
-=========
-========= Invalid __global__ read of size 4 bytes
-=========     at load(const float *, int)+0xb0 in kernel.cu:99
-=========     by thread (34,1,0) in block (2,0,5)
-=========     Address 0x7cc43aa04004 is out of bounds
-=========
-========= ERROR SUMMARY: 2 errors
-"""
-_MISALIGNED_IN_A_HEADER = """\
-========= Invalid __shared__ write of size 16 bytes
-=========     at __half2_store()+0x50 in /usr/include/cuda_fp16.hpp:1234
-=========     by thread (0,0,0) in block (0,0,0)
-=========     Address 0x7f02 is misaligned
-=========         Device Frame: k(float *)+0x30 in /tmp/a/kernel.cu:5
-========= ERROR SUMMARY: 1 error
-"""
-_RACE = """\
-========= COMPUTE-SANITIZER
-========= Error: Race reported between Write access at k()+0x90 in kernel.cu:4
-=========     and Read access at k(int *)+0x100 in kernel.cu:5 [508 hazards]
-=========     and Write access at k(int *)+0x140 in kernel.cu:8 [4 hazards]
-=========
-========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
-"""
-_HAZARD = """\
-========= Warning: (Warp Level Programming) Potential RAW hazard detected at \
-__shared__ 0x8c in block (3,0,0) :
-=========     Write Thread (35,0,0) at k(int *)+0x90 in kernel.cu:14
-=========     Read Thread (32,0,0) at k(int *)+0x120 in kernel.cu:16
-=========     Current Value : 35
-"""
-
-
-def test_an_access_out_of_bounds():
-  finding = sanitizer_log.read(_OUT_OF_BOUNDS)
-  assert finding.kind == "out_of_bounds"
-  assert finding.line == 7
-  assert (finding.thread, finding.block) == ((33, 1, 0), (2, 0, 5))
-  assert finding.message == (
-    "invalid __global__ read of size 4 bytes: the address is out of bounds"
-  )
-
-
-def test_the_line_is_the_candidates_not_a_headers():
-  finding = sanitizer_log.read(_MISALIGNED_IN_A_HEADER)
-  assert (finding.kind, finding.line) == ("misaligned", 5)
-
-
-def test_one_with_a_line_comes_before_one_without():
-  without = _OUT_OF_BOUNDS.replace(" in kernel.cu:7", "").replace(
-    " in kernel.cu:12", ""
-  )
-  assert sanitizer_log.read(without).line == 99
-  without = without.replace(" in kernel.cu:99", "")
-  finding = sanitizer_log.read(without)
-  assert finding.line is None and finding.thread == (33, 1, 0)
-
-
-def test_a_race_names_both_lines():
-  finding = sanitizer_log.read(_RACE)
-  assert (finding.kind, finding.line) == ("data_race", 4)
-  assert finding.message == (
-    "race in shared memory between write in line 4 and read in line 5 and "
-    "write in line 8"
-  )
-
-
-def test_a_hazard_names_both_threads():
-  finding = sanitizer_log.read(_HAZARD)
-  assert (finding.kind, finding.line) == ("data_race", 14)
-  assert (finding.thread, finding.block) == ((35, 0, 0), (3, 0, 0))
-  assert "read of thread (32, 0, 0) in line 16" in finding.message
-
-
-@pytest.mark.parametrize(
-  "log",
-  [
-    "",
-    "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n",
-    "========= Program hit CUDA_ERROR_ILLEGAL_ADDRESS (error 700) due to "
-    '"an illegal memory access" on CUDA API call to cuStreamSynchronize.\n',
-    "Invalid __global__ write of size 4 bytes\n     at k() in kernel.cu:3\n",
-    "=========",
-  ],
-)
-def test_nothing_found(log):
-  assert sanitizer_log.read(log) is None
-
-
 _FAKE = """\
 #!{python}
 import os, pathlib, socket, sys
@@ -150,6 +49,8 @@ source = pathlib.Path(sys.argv[0]).with_name(tool + "-" + text)
 if "{ends}" == "with the fault":
   pathlib.Path(log).write_text(source.read_text())
   sys.exit(1)
+with pathlib.Path(sys.argv[0]).with_name("asked").open("a") as asked:
+  print(tool, len(job.cases), job.image_bytes, file=asked)
 report = jobs.Report(jobs.Outcome.KERNEL_FAILED, text)
 link.send(msgspec.msgpack.encode(report))
 link.recv(1)  # until the judge hangs up
@@ -188,8 +89,8 @@ def diagnosis(tmp_path, executor, lab):
   tool = tmp_path / "compute-sanitizer"
   tool.write_text(_FAKE.format(python=sys.executable, ends="in time"))
   tool.chmod(0o755)
-  (tmp_path / "memcheck-with lines").write_text(_OUT_OF_BOUNDS)
-  (tmp_path / "racecheck-with lines").write_text(_RACE)
+  (tmp_path / "memcheck-with lines").write_text(OUT_OF_BOUNDS)
+  (tmp_path / "racecheck-with lines").write_text(RACE)
   asked = sanitizer.Sanitizer(str(tool), executor, 0, 0, 20.0)
   return diagnosis_lib.Diagnosis(lab.executor, 0, asked)
 
@@ -255,11 +156,54 @@ def test_a_tool_that_does_not_work_is_told(diagnosis, executor, tmp_path):
 
 
 def test_a_tool_that_finds_nothing_is_told(diagnosis, tmp_path):
-  (tmp_path / "racecheck-with lines").write_text("=========\n")
-  refined, _ = _refine(diagnosis, Status.WRONG_ANSWER)
-  assert refined.message == (
-    "it failed (compute-sanitizer racecheck found nothing)"
+  nothing = "it failed (compute-sanitizer racecheck found nothing"
+  for log, words in (
+    ("=========\n", ")"),
+    (RACE.splitlines()[-1] + "\n=========\n", ": RACECHECK SUMMARY: 1 hazard"),
+  ):
+    (tmp_path / "racecheck-with lines").write_text(log)
+    refined, _ = _refine(diagnosis, Status.WRONG_ANSWER)
+    assert refined.message.startswith(nothing + words)
+
+
+def _refine_timed(diagnosis, status, num_elements, text=PROBLEM.canonical):
+  case = timing_inputs.case_for(PROBLEM, {"n": num_elements})
+  stop = Stop(status, "in a timed call", case=case)
+  return diagnosis.refine(stop, candidate.parse(text, PROBLEM), PROBLEM)
+
+
+def test_a_race_of_a_timed_call_is_looked_for_in_the_small_cases_first(
+  diagnosis, tmp_path
+):
+  large = 2**24  # 128 MiB, more than the cases of correctness may take
+  refined = _refine_timed(diagnosis, Status.WRONG_ANSWER, large)
+  assert refined.finding.kind == "data_race"
+  asked = (tmp_path / "asked").read_text().splitlines()
+  assert [line.split()[1] for line in asked] == [str(len(PROBLEM.cases))]
+  # There is nothing in those.
+  (tmp_path / "racecheck-with lines").write_text("")
+  refined = _refine_timed(diagnosis, Status.WRONG_ANSWER, large)
+  assert "racecheck found nothing)" in refined.message
+  asked = (tmp_path / "asked").read_text().splitlines()[1:]
+  assert [line.split()[1] for line in asked] == [str(len(PROBLEM.cases)), "1"]
+  assert int(asked[1].split()[2]) > 8 * large
+
+
+def test_a_fault_of_a_timed_call_is_looked_for_there(diagnosis, tmp_path):
+  refined = _refine_timed(diagnosis, Status.RUNTIME_ERROR, 1000)
+  assert "compute-sanitizer memcheck" in refined.message
+  assert (tmp_path / "asked").read_text().startswith("memcheck 1 ")
+
+
+def test_a_case_that_cannot_be_run_again_is_told(diagnosis, tmp_path):
+  text = PROBLEM.canonical + (
+    "\n// scratch: tmp float32 (n * n)\n"
+    "// launch: relu grid=(ceil_div(n, 256)) block=(256)\n"
   )
+  (tmp_path / "racecheck-with lines").write_text("")
+  refined = _refine_timed(diagnosis, Status.WRONG_ANSWER, 50_000, text)
+  assert "racecheck was not asked about this case: " in refined.message
+  assert "`tmp`" in refined.message
 
 
 def test_a_launcher_that_ends_with_the_fault_has_said_enough(

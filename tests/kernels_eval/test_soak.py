@@ -16,7 +16,7 @@ import pytest
 from kernels_eval import client, problems, temporary
 from kernels_eval.numba import client as numba_client
 from kernels_eval.schema import Evaluation, Phase, Request, Status
-from kernels_eval.soak import belongings, gpu_memory, mix, run, summary
+from kernels_eval.soak import belongings, gpu_memory, mix, run, summary, twins
 from kernels_eval.soak import templates as templates_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -260,7 +260,7 @@ def test_offences_are_found():
     (_candidate("f", "mutated", verdicts, "u"), wrong, None),
   ]
   judged = run._judged(
-    [c for c, _, _ in cases], [_answer(c, s) for c, s, _ in cases]
+    [c for c, _, _ in cases], [_answer(c, s) for c, s, _ in cases], {}
   )
   assert [(o.id, o.allowed) for o in judged["offences"]] == [
     (c.request.id, allowed) for c, _, allowed in cases if allowed is not None
@@ -268,8 +268,38 @@ def test_offences_are_found():
   assert judged["num_offences"] == 3
   assert judged["num_infrastructure_errors"] == 0
   ours = [_candidate("g", "mutated", verdicts)]
-  judged = run._judged(ours, [_answer(ours[0], fault)])
+  judged = run._judged(ours, [_answer(ours[0], fault)], {})
   assert judged["num_infrastructure_errors"] == judged["num_offences"] == 1
+
+
+def test_twins_differ_on_a_gpu_only_for_what_the_cpu_finds():
+  problem = problems.get("row_sum")
+  loop = problem.canonical.index("half /= 2")
+  racy = problem.canonical[:loop] + problem.canonical[loop:].replace(
+    "__syncthreads();", "", 1
+  )
+  texts = {"racy": racy, "right": problem.canonical}
+  statuses = (Status.PASSED, Status.WRONG_ANSWER)
+  candidates = [
+    mix.Candidate(
+      Request(f"{name}-{status}", "row_sum", text),
+      "mutated",
+      frozenset(statuses),
+      name,
+    )
+    for name, text in texts.items()
+    for status in statuses
+  ]
+  answers = [
+    _answer(c, s) for c, s in zip(candidates, 2 * statuses, strict=True)
+  ]
+  assert twins.differing(candidates, answers) == {1: 0, 3: 2}
+  excused = twins.reasons(candidates, answers, run.SETTINGS)
+  assert excused.keys() == {1} and excused[1].startswith("data_race")
+  judged = run._judged(candidates, answers, excused)
+  assert [o.id for o in judged["offences"]] == ["right-wrong_answer"]
+  assert judged["excused_twins"][0].startswith("racy-wrong_answer (row_sum)")
+  assert twins.reasons(candidates[:1], answers[:1], run.SETTINGS) == {}
 
 
 # ---- the whole
@@ -313,7 +343,7 @@ def test_what_is_not_clean_is_said(soaked):
   result = msgspec.json.decode(out.read_bytes(), type=run.Result)
   assert result.is_clean
   memory = lambda mib, files: run.Memory(0.5, (mib * 2**20, 50 * 2**20), files)
-  grown = (memory(50, (5, 5)), memory(70, (4, 5)))
+  grown = (memory(50, (5, 6)), memory(70, (6, 5)))
   assert dataclasses.replace(result, judges=grown).is_clean
   offence = run.Offence("good-7", "good", "p", "timeout", ("passed",), "late")
   left = belongings.Comparison("processes", 0, 1, ("5 sleep",))

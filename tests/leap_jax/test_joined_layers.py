@@ -123,15 +123,15 @@ def test_products_in_parts_are_the_product(monkeypatch):
 
 
 def test_a_fault_is_found(monkeypatch):
-  dtype = jnp.dtype(jnp.float32)
+  dtype, config = jnp.dtype(jnp.float32), FAMILIES["gemma3"]
   joined_layers.fault.cache_clear()
-  assert joined_layers.fault(dtype) is None
+  assert joined_layers.fault(dtype, config) is None
   joined_layers.fault.cache_clear()
   whole = joined_layers._products
   monkeypatch.setattr(
-    joined_layers, "_products", lambda *inputs: whole(*inputs)[:1]
+    joined_layers, "_products", lambda *inputs: whole(*inputs) * 1.2
   )
   with pytest.warns(UserWarning, match="a layer is off by"):
-    assert not joined_layers.are_usable(dtype, attention.CUDNN)
+    assert not joined_layers.are_usable(dtype, config, attention.CUDNN)
   joined_layers.fault.cache_clear()
-  assert not joined_layers.are_usable(dtype, attention.XLA)
+  assert not joined_layers.are_usable(dtype, config, attention.XLA)

@@ -57,6 +57,10 @@ bool load_nvrtc(const char* library);
 bool load_nvjitlink(const char* library);
 [[noreturn]] void child_assemble(const Job& job, char** strings);
 
+// huge_pages.cpp: where the system has them; nothing changes where it has not.
+void code_to_huge_pages(void* library);  // of dlopen; nobody runs it meanwhile
+void heap_to_huge_pages();               // of this process, from now on
+
 // confine.cpp
 void limit_resources(const Job& job);
 void forbid_most_calls();       // what loading a library needs

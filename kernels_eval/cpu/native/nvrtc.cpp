@@ -120,6 +120,7 @@ bool load_nvrtc(const char* path) {
   bool works = nvrtc.nvrtcCompileProgram(program, 1, &option) == 0;
   if (!works) print_messages(program);
   nvrtc.nvrtcDestroyProgram(&program);
+  if (works) code_to_huge_pages(library);
   return works;
 }
 
@@ -128,6 +129,7 @@ bool load_nvrtc(const char* path) {
 void child_compile(const Job& job, char** strings) {
   if (chdir(strings[0])) compiler_fault("chdir", 0);
   limit_resources(job);
+  heap_to_huge_pages();
   char** options = strings + 2;
   int num_options = 0;
   while (options[num_options] && strcmp(options[num_options], "--"))

@@ -78,11 +78,7 @@ typedef unsigned short ushort;
 #define DBL_MIN 2.2250738585072014e-308
 #define DBL_EPSILON 2.2204460492503131e-16
 
-#include "../../cpu/native/device_traits.h"
-
-#include "../../cpu/native/device_parameters.h"
-
-// What device_limits.h has from GCC.
+// As GCC has them; device_limits.h needs them.
 #define __FLT_MIN__ FLT_MIN
 #define __FLT_MAX__ FLT_MAX
 #define __FLT_EPSILON__ FLT_EPSILON
@@ -93,4 +89,7 @@ typedef unsigned short ushort;
 #define __DBL_DENORM_MIN__ 4.9406564584124654e-324
 #define __builtin_huge_val() __builtin_bit_cast(double, 0x7ff0000000000000LL)
 #define __builtin_nan(s) __builtin_bit_cast(double, 0x7ff8000000000000LL)
-#include "../../cpu/native/device_limits.h"
+
+#include "../../cpu/native/device_traits.h"
+
+#include "../../cpu/native/device_parameters.h"

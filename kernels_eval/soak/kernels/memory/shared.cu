@@ -5,6 +5,7 @@
 // why: A mebibyte of shared memory.
 __global__ void k(const float* x, const float* y, float* out, int n) {
   __shared__ float s[1 << 18];
-  s[0] = x[0];
-  out[0] = s[0];
+  for (int j = threadIdx.x; j < 1 << 18; j += blockDim.x) s[j] = x[j % n];
+  __syncthreads();
+  out[0] = s[(1 << 18) - n];
 }
