@@ -11,9 +11,6 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tensorboardX import event_file_writer, summary
-from tensorboardX.proto import event_pb2
-
 from leap_jax import files
 
 # name: (unit, meaning)
@@ -164,6 +161,11 @@ class Writer:
     self._file.write(json.dumps({"step": step, **line}) + "\n")
     self._file.flush()
     os.fsync(self._file.fileno())
+    # tensorboardX imports PyTorch where it is installed, which takes seconds:
+    # only for those who write.
+    from tensorboardX import summary
+    from tensorboardX.proto import event_pb2
+
     for name, value in line.items():
       event = event_pb2.Event(step=step, summary=summary.scalar(name, value))
       event.wall_time = time.time()
@@ -184,6 +186,9 @@ def _open_board(folder, next_step):
   The library's SummaryWriter writes in a thread of its own behind a short
   queue: on a full disk that thread dies and the next metric waits for ever.
   """
+  from tensorboardX import event_file_writer
+  from tensorboardX.proto import event_pb2
+
   folder.mkdir(exist_ok=True)
   board = event_file_writer.EventsWriter(
     str(folder / "events"),

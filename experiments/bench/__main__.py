@@ -6,6 +6,8 @@ sampler   decoding on one device: milliseconds a step, share of the roofline,
           useful slots (experiments/bench/sampler.py)
 update    one update: tokens a second, share of the peak in operations
           (experiments/bench/update.py)
+devices   sampling and update on one device, and on all of them
+          (experiments/bench/devices.py)
 step      whole LEAP iterations of config.policy.source: where the time goes,
           idle time of accelerator and harness (experiments/bench/step.py)
 peers     the same decoding by other libraries (experiments/bench/peers.py)
@@ -19,6 +21,8 @@ experiments/configs/base.py.
 import json
 import pathlib
 import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from absl import flags
 
@@ -28,33 +32,47 @@ from experiments.settings import UsageError
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
 
 
-def _sampler(config, values):
+# Each yields its records as they come: what one of them costs is not lost when
+# the next one fails.
+
+
+def _sampler(config, values) -> Iterable[dict[str, Any]]:
   from experiments.bench import sampler
 
-  return sampler.measure(config, values.repeats)
+  return sampler.measure(config, values.repeats, values.prompts)
 
 
-def _update(config, values):
+def _update(config, values) -> Iterable[dict[str, Any]]:
   from experiments.bench import update
 
-  return update.measure(config, values.repeats)
+  yield update.measure(config, values.repeats)
 
 
-def _step(config, values):
+def _devices(config, values) -> Iterable[dict[str, Any]]:
+  from experiments.bench import devices
+
+  yield devices.measure(config, values.repeats)
+
+
+def _step(config, values) -> Iterable[dict[str, Any]]:
   from experiments.bench import step
 
-  return step.measure(config, values.repeats)
+  yield step.measure(config, values.repeats)
 
 
-def _peers(config, values):
+def _peers(config, values) -> Iterable[dict[str, Any]]:
   from experiments.bench import peers
 
-  return peers.measure(config, values.repeats, values.peers)
+  effort = peers.Effort(values.peer_repeats, values.peer_limit_s)
+  return peers.measure(
+    config, values.repeats, values.prompts, values.peers, effort
+  )
 
 
 KINDS = {
   "sampler": _sampler,
   "update": _update,
+  "devices": _devices,
   "step": _step,
   "peers": _peers,
 }
@@ -68,6 +86,26 @@ def _define(values: flags.FlagValues) -> None:
     "peers",
     ["google-tunix", "transformers"],
     "libraries to compare with",
+    flag_values=values,
+  )
+  flags.DEFINE_integer(
+    "peer_repeats",
+    1,
+    "their counted repetitions",
+    lower_bound=1,
+    flag_values=values,
+  )
+  flags.DEFINE_float(
+    "peer_limit_s",
+    600.0,
+    "seconds after which one of them is given up",
+    lower_bound=1.0,
+    flag_values=values,
+  )
+  flags.DEFINE_list(
+    "prompts",
+    [],
+    "own, shared, or both, one after the other",
     flag_values=values,
   )
   flags.DEFINE_string(
@@ -84,12 +122,22 @@ def _run(kind, config, values, name) -> None:
 
   if config.run.compilation_cache is not None:
     compile_cache.use(config.run.compilation_cache)
-  found = KINDS[kind](config, values)
   folder = pathlib.Path(values.out) if values.out else record.RESULTS
-  name = name.removeprefix(f"{kind}_")
-  path = record.write(folder, f"{kind}_{name}_b{found['batch']}", found)
-  print(json.dumps(json.loads(path.read_text()), indent=2))
-  print(path, file=sys.stderr)
+  for found in KINDS[kind](config, values):
+    path = record.write(folder, _file_name(kind, name, found), found)
+    print(json.dumps(json.loads(path.read_text()), indent=2), flush=True)
+    print(path, file=sys.stderr)
+
+
+def _file_name(kind: str, name: str, found: Mapping[str, Any]) -> str:
+  """Of one measurement: what else of its config's differ in goes into it."""
+  parts = [kind, name.removeprefix(f"{kind}_")]
+  if found.get("shared_prompts"):
+    parts.append("shared")
+  parts.append(f"b{found['batch']}")
+  if found["devices"] > 1:
+    parts.append(f"x{found['devices']}")
+  return "_".join(parts)
 
 
 def _line_of(error: Exception) -> str | None:
@@ -117,7 +165,12 @@ def main(argv: list[str]) -> int:
     print(__doc__)
     print("  --repeats=3      counted repetitions")
     print("  --out=FOLDER     where the JSON file goes")
+    print("  --prompts=WHERE  own,shared: each row keeps its prompt's keys and")
+    print("                   values, or its group does (sampler, peers;")
+    print("                   default: config.sampler.shared_prompts)")
     print("  --peers=NAMES    google-tunix,transformers (peers)")
+    print("  --peer_repeats=1 their counted repetitions")
+    print("  --peer_limit_s=600  seconds after which one of them is given up")
     return EXIT_OK
   if argv[1:2] == ["table"]:
     from experiments.bench import table

@@ -10,11 +10,13 @@ Peers step until their longest row ends. With lengths that vary, their useful
 tokens come in the seconds of a batch of full length.
 """
 
+import dataclasses
 import importlib.util
 import json
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ PEERS = {  # name -> (module, its package, what installs it)
 }
 
 
-def check(names: list[str]) -> None:
+def check(names: Sequence[str]) -> None:
   """Raises UsageError if a peer is not known or not installed."""
   for name in names:
     if name not in PEERS:
@@ -37,32 +39,90 @@ def check(names: list[str]) -> None:
       raise UsageError(f"{name} is not installed: pip install {install}")
 
 
-def _run(name, job):
-  module, *_ = PEERS[name]
+@dataclasses.dataclass(frozen=True)
+class Effort:
+  """How long peers are waited for."""
+
+  repeats: int  # that count, of each
+  limit_s: float  # of all of a peer
+
+
+class _Failed(Exception):
+  """A peer did not come to its end; one line says how."""
+
+
+def _command(name):
+  return [sys.executable, "-m", f"experiments.bench.{PEERS[name][0]}"]
+
+
+def _run(name, job, limit_s):
   print(f"{name}: {job['repeats'] + 1} batches", file=sys.stderr)
-  done = subprocess.run(
-    [sys.executable, "-m", f"experiments.bench.{module}"],
-    input=json.dumps(job),
-    stdout=subprocess.PIPE,
-    text=True,
-  )
+  try:
+    done = subprocess.run(
+      _command(name),
+      input=json.dumps(job),
+      stdout=subprocess.PIPE,
+      text=True,
+      timeout=limit_s,
+    )
+  except subprocess.TimeoutExpired:
+    raise _Failed(f"{name} took more than {limit_s:g} s") from None
   if done.returncode:
-    raise UsageError(f"{name} failed with status {done.returncode}")
+    raise _Failed(f"{name} failed with status {done.returncode}")
   return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure(config, repeats: int, names: list[str]) -> dict[str, Any]:
+def _run_all(names, job, limit_s):
+  """(records by name, what is to be said of those that failed)."""
+  found, faults = {}, []
+  for name in names:
+    try:
+      found[name] = _run(name, job, limit_s)
+    except _Failed as fault:
+      print(fault, file=sys.stderr)
+      faults.append(str(fault))
+  return found, faults
+
+
+def _against(record, ours, num_tokens, num_varied):
+  """A peer's record with its speed, and how many times ours is faster."""
+  seconds = statistics.median(record["seconds"])
+  full, varied = num_tokens / seconds, num_varied / seconds
+  return record | {
+    "tokens_per_second": full,
+    "varied_tokens_per_second": varied,
+    "times_faster": ours["tokens_per_second_with_prompts"] / full,
+    "varied_times_faster": (
+      ours["varied"]["tokens_per_second_with_prompts"] / varied
+    ),
+  }
+
+
+def measure(
+  config,
+  repeats: int,
+  prompts: Sequence[str],
+  names: Sequence[str],
+  effort: Effort,
+) -> Iterator[dict[str, Any]]:
   """Measures the peers, then ourselves.
+
+  A peer that fails is left out, and is an error when all else is measured.
 
   Args:
     config: as of `sampler.measure`.
-    repeats: counted repetitions of each.
+    repeats: counted repetitions of ours.
+    prompts: how ours keeps them, as of `sampler.measure`.
     names: keys of PEERS.
+    effort: spent on each peer.
 
-  Returns:
-    Our record, with `peers` by name: tokens_per_second, the same with varied
+  Yields:
+    Our records, with `peers` by name: tokens_per_second, the same with varied
     lengths, and how many times ours is faster. Prompts are read in all of
     these times.
+
+  Raises:
+    UsageError: a peer is not known, not installed, or failed.
   """
   check(names)
   rollout = config.rollout
@@ -76,25 +136,21 @@ def measure(config, repeats: int, names: list[str]) -> dict[str, Any]:
     "new_tokens": rollout.max_new_tokens,
     "dtype": config.sampler.dtype,
     "seed": config.seed,
-    "repeats": repeats,
+    "repeats": effort.repeats,
   }
-  found = {name: _run(name, job) for name in names}
-  # Not before: JAX takes the accelerator when it is first used.
-  from experiments.bench import sampler
+  found, faults = _run_all(names, job, effort.limit_s)
+  if found:
+    # Not before: JAX takes the accelerator when it is first used.
+    from experiments.bench import sampler
 
-  ours = sampler.measure(config, repeats)
-  drawn = sampler.drawn_lengths(batch, rollout.max_new_tokens, config.seed)
-  peers = {}
-  for name, record in found.items():
-    seconds = statistics.median(record["seconds"])
-    full = batch * rollout.max_new_tokens / seconds
-    varied = float(np.sum(drawn)) / seconds
-    peers[name] = record | {
-      "tokens_per_second": full,
-      "varied_tokens_per_second": varied,
-      "times_faster": ours["tokens_per_second_with_prompts"] / full,
-      "varied_times_faster": (
-        ours["varied"]["tokens_per_second_with_prompts"] / varied
-      ),
-    }
-  return ours | {"kind": "peers", "peers": peers}
+    drawn = sampler.drawn_lengths(batch, rollout.max_new_tokens, config.seed)
+    for ours in sampler.measure(config, repeats, prompts):
+      peers = {
+        name: _against(
+          record, ours, batch * rollout.max_new_tokens, float(np.sum(drawn))
+        )
+        for name, record in found.items()
+      }
+      yield ours | {"kind": "peers", "peers": peers}
+  if faults:
+    raise UsageError("; ".join(faults))

@@ -6,14 +6,17 @@ a lognormal distribution, for the slots.
 
 One device works, however many there are: each samples its own problems and
 waits for no other, so that more devices are more of the same.
+
+A process never gives back its most memory: where several ways to keep prompts
+are measured, the one that takes less comes first (`own` after `shared`).
 """
 
 import statistics
 import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import tqdm
 
@@ -25,6 +28,8 @@ from leap_jax.models import sizes, transformer
 
 _LOG_SPREAD = 0.6  # standard deviation of log length
 _MEDIAN = 0.4  # of the lengths, as a share of the longest
+
+PROMPTS = ("shared", "own")  # who keeps a prompt's keys and values
 
 
 def model_of(config):
@@ -59,14 +64,24 @@ def prompts_of(shape, vocab_size: int, seed: int):
   return tokens, np.full(size[0], size[1], np.int32)
 
 
-def _once(made, weights, shape, vocab_size, answers, seed):
-  """One batch whose rows end at given lengths: seconds and slots."""
+def once(made, weights, shape, vocab_size, answers, seed):
+  """One batch whose rows end at given lengths: seconds and slots.
+
+  Args:
+    made: the sampler.
+    weights: as it has prepared them.
+    shape: sizes of the rollout.
+    vocab_size: ids of the prompts are below it.
+    answers: [R] tokens that each row samples.
+    seed: of prompts and samples.
+  """
   tokens, lengths = prompts_of(shape, vocab_size, seed)
   started = time.perf_counter()
   state_ = jax.block_until_ready(made.begin(weights, tokens, lengths))
   prefill = time.perf_counter() - started
   limits = np.repeat(lengths, shape.group_size) + answers
-  state_ = state_._replace(limits=jnp.asarray(limits))
+  limits = jax.device_put(limits.astype(np.int32), state_.limits.sharding)
+  state_ = state_._replace(limits=limits)
   key = jax.random.key(seed)
   rows = np.arange(shape.num_rows)
   steps = slot_steps = num_tokens = 0
@@ -105,18 +120,46 @@ def _summary(runs, read, read_shared):
   }
 
 
-def measure(config, repeats: int) -> dict[str, Any]:
+def layouts(config, prompts: Sequence[str]) -> tuple[bool, ...]:
+  """Values of `config.sampler.shared_prompts`, in the order of PROMPTS.
+
+  Args:
+    config: of the run.
+    prompts: of PROMPTS; none = as the config says.
+
+  Raises:
+    UsageError: another word.
+  """
+  for name in prompts:
+    if name not in PROMPTS:
+      raise UsageError(f"--prompts={name}: some of {', '.join(PROMPTS)}")
+  if not prompts:
+    return (config.sampler.shared_prompts,)
+  return tuple(name == "shared" for name in PROMPTS if name in prompts)
+
+
+def _with_prompts(config, is_shared):
+  changed = config.copy_and_resolve_references()
+  changed.sampler.shared_prompts = is_shared
+  return changed
+
+
+def measure(
+  config, repeats: int, prompts: Sequence[str] = ()
+) -> Iterator[dict[str, Any]]:
   """Compiles and measures.
 
   Args:
     config: of the run; one turn of its rollout is decoded.
     repeats: of each workload, after one that is not counted.
+    prompts: see `layouts`.
 
-  Returns:
-    A record for `record.write`; fractions between 0 and 1.
+  Yields:
+    A record for `record.write` for each layout; fractions between 0 and 1.
 
   Raises:
-    UsageError: a setting asks for several devices.
+    UsageError: a setting asks for several devices, or for what this machine
+      cannot do.
   """
   if config.run.model_devices > 1:
     raise UsageError(
@@ -124,10 +167,22 @@ def measure(config, repeats: int) -> dict[str, Any]:
       "measured on one device; leave it at 1"
     )
   model = model_of(config)
-  shape = state.rollout_shape(config)
   # Ends at its length, never by chance.
-  settings = programs.sampler_settings(config, model, stop_tokens=(-1,))
+  settings = [
+    programs.sampler_settings(
+      _with_prompts(config, is_shared), model, stop_tokens=(-1,)
+    )
+    for is_shared in layouts(config, prompts)
+  ]
+  for one in settings:
+    yield _measured(config, model, one, repeats)
+
+
+def _measured(config, model, settings, repeats):
+  """The record of one layout."""
+  shape = state.rollout_shape(config)
   params = random_params(model, settings.dtype, config.seed)
+  num_params = transformer.num_params(params)
   started = time.perf_counter()
   with tqdm.tqdm(desc="compile", unit="program") as bar:
 
@@ -140,7 +195,6 @@ def measure(config, repeats: int) -> dict[str, Any]:
     )
   compile_seconds = time.perf_counter() - started
   weights = made.prepare(params)
-  num_params = transformer.num_params(params)
   del params
   workloads = {
     "full": np.full(shape.num_rows, shape.max_new_tokens, np.int32),
@@ -152,7 +206,7 @@ def measure(config, repeats: int) -> dict[str, Any]:
     for name, answers in workloads.items():
       runs = []
       for seed in range(repeats + 1):
-        runs.append(_once(made, weights, shape, model.num_ids, answers, seed))
+        runs.append(once(made, weights, shape, model.num_ids, answers, seed))
         if seed == 0:
           compiled.count = 0
         bar.update()

@@ -136,6 +136,8 @@ def measure(config, repeats: int) -> dict[str, Any]:
     "group_size": shape.group_size,
     "num_turns": shape.num_turns,
     "method": config.method.name,
+    "gate": config.method.gate,
+    "reward": config.method.reward,
     "dtype": config.policy.dtype,
     "lora_rank": config.policy.lora_rank,
     "harness": description,

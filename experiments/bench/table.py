@@ -15,7 +15,11 @@ from experiments.bench import peaks
 from experiments.bench.record import RESULTS
 
 BEGIN, END = "<!-- bench table: begin -->", "<!-- bench table: end -->"
-_KINDS = ("sampler", "peers", "update", "step")  # in this order
+_SHARED = (
+  " Where prompts are shared: in brackets, of the time in which a group reads "
+  "its prompt once."
+)
+_KINDS = ("sampler", "peers", "update", "devices", "step")  # in this order
 
 
 def load(folder: pathlib.Path) -> list[dict[str, Any]]:
@@ -45,7 +49,30 @@ def _number(record, key, scale=1.0, digits=0):
   return "-" if value is None else f"{scale * value:,.{digits}f}"
 
 
+def _roofline(record):
+  text = _number(record, "roofline_fraction", 100)
+  if record.get("shared_prompts") and text != "-":
+    text += f" ({_number(record, 'shared_roofline_fraction', 100)})"
+  return text
+
+
+def _measured(record):
+  kind = record["kind"]
+  _KINDS.index(kind)  # of another one nobody knows the place
+  words = [", shared prompts"] if record.get("shared_prompts") else []
+  if kind != "devices" and record.get("devices", 1) > 1:
+    words.append(f" on {record['devices']} devices")
+  return kind + "".join(words)
+
+
 def _against(record):
+  one = record.get("one_device")
+  if one is not None:
+    return (
+      f"1 of {record['devices']} devices: {record['times_faster']:.2f} x "
+      f"(sampling {record['sample_times_faster']:.2f} x, update "
+      f"{record['update_times_faster']:.2f} x)"
+    )
   texts = [
     f"{name} {peer['version']}: {peer['times_faster']:.1f} x, lengths varied "
     f"{peer['varied_times_faster']:.1f} x"
@@ -55,12 +82,12 @@ def _against(record):
 
 
 _COLUMNS = (
-  ("measured", lambda r: _KINDS[_KINDS.index(r["kind"])]),
+  ("measured", _measured),
   ("model", lambda r: r["model"]),
   ("rows", lambda r: str(r["batch"])),
   ("tokens/s", lambda r: _number(r, "tokens_per_second")),
   ("ms a decoding step", lambda r: _number(r, "ms_per_decode_step", 1, 2)),
-  ("bandwidth roofline, %", lambda r: _number(r, "roofline_fraction", 100)),
+  ("bandwidth roofline, %", _roofline),
   ("MFU, %", lambda r: _number(r, "mfu", 100)),
   ("useful slots, %", lambda r: _number(r, "useful_slot_fraction", 100)),
   (
@@ -86,10 +113,13 @@ def markdown(records: Sequence[dict[str, Any]]) -> str:
     return "No measurement yet."
   hardware = "; ".join(sorted({r["hardware"] for r in records}))
   commits = ", ".join(sorted({r["commit"] for r in records}))
+  real = any(r["kind"] == "step" for r in records)
+  shared = any(r.get("shared_prompts") for r in records)
   lines += [
     "",
-    "Random weights. Decoding: all answers of full length; useful slots with "
-    f"lengths that vary (lognormal). {peaks.NOTE}. "
+    f"Random weights{', but for step' if real else ''}. Decoding: all answers "
+    "of full length; useful slots with lengths that vary (lognormal). "
+    f"{peaks.NOTE}.{_SHARED if shared else ''} "
     f"Hardware: {hardware}. Commit: {commits}.",
   ]
   return "\n".join(lines)

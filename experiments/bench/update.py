@@ -76,6 +76,7 @@ class Prepared:
   config: Any
   model: ModelConfig
   mesh: jax.sharding.Mesh
+  training: compute.Training
   rows: list[batching.Row]
   buckets: tuple[Bucket, ...]
   computed_tokens: int
@@ -96,15 +97,17 @@ def random_training(config, model, mesh) -> compute.Training:
   return compute.split_policy(config, model, mesh, params)
 
 
-def prepare(config, say: Callable[[str], None]) -> tuple[Prepared, TrainState]:
+def prepare(
+  config, mesh: jax.sharding.Mesh, say: Callable[[str], None]
+) -> tuple[Prepared, TrainState]:
   """Compiles.
 
   Args:
     config: of the run.
+    mesh: of the devices.
     say: told which way to compute the update fits.
   """
   model = model_of(config)
-  mesh = sharding.make_mesh(config.run.model_devices)
   training = random_training(config, model, mesh)
   whole = training.params if training.frozen is None else training.frozen
   tx = programs.make_optimizer(config)
@@ -120,6 +123,7 @@ def prepare(config, say: Callable[[str], None]) -> tuple[Prepared, TrainState]:
     config=config,
     model=model,
     mesh=mesh,
+    training=dataclasses.replace(training, params=None),
     rows=rows,
     buckets=buckets,
     computed_tokens=computed,
@@ -208,5 +212,6 @@ def measure(config, repeats: int) -> dict[str, Any]:
   Returns:
     See `timed`.
   """
-  prepared, train_state = prepare(config, tqdm.tqdm.write)
+  mesh = sharding.make_mesh(config.run.model_devices)
+  prepared, train_state = prepare(config, mesh, tqdm.tqdm.write)
   return timed(prepared, train_state, repeats)

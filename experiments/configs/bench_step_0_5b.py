@@ -16,8 +16,10 @@ def get_config():
   c = base.get_config()
   c.policy.dtype = "bfloat16"
   c.policy.layers = "unrolled"
+  c.policy.remat = "dots"  # trying what fits would take minutes of compiling
   c.sampler.dtype = "bfloat16"
   c.sampler.slot_ratio = 0.85
+  c.sampler.least_slots = 32
   c.sampler.idle_fraction = 0.05
   c.harness.executor = "auto"
   c.rollout.num_problems = 32

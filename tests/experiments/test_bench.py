@@ -3,13 +3,16 @@
 import dataclasses
 import json
 import pathlib
+import sys
 import types
 
 import numpy as np
 import pytest
 
+from experiments import settings
 from experiments.bench import __main__ as bench
-from experiments.bench import peaks, roofline, table
+from experiments.bench import peaks, peers, roofline, sampler, table
+from experiments.config_file import UsageError
 from experiments.tables import TableError
 from leap_jax.models.config import ModelConfig
 
@@ -117,6 +120,10 @@ def test_decoding_is_measured_and_written(tmp_path, capsys):
       "--peers=vllm: one of google-tunix, transformers",
     ),
     (
+      ["bench", "sampler", f"--config={CONFIG}", "--prompts=own,mine"],
+      "--prompts=mine: some of shared, own",
+    ),
+    (
       ["bench", "sampler", f"--config={CONFIG}", "--config.sampler.top_p=2"],
       "config.sampler.top_p=2.0: must be above 0 and at most 1",
     ),
@@ -162,18 +169,22 @@ def test_peers_and_order_of_the_table(tmp_path):
     common | dict(kind="update", mfu=0.412),
     common | dict(kind="peers", peers={"other": peer}),
     common | dict(kind="sampler", roofline_fraction=0.61, num_params=9),
-    common | dict(kind="sampler", roofline_fraction=0.5, num_params=2),
+    common
+    | dict(kind="sampler", num_params=2, shared_prompts=True)
+    | dict(roofline_fraction=0.5, shared_roofline_fraction=0.43),
   ]
   for i, record in enumerate(records):
     (tmp_path / f"{i}.json").write_text(json.dumps(record))
   rows = table.markdown(table.load(tmp_path)).splitlines()[2:6]
   assert [row.split(" | ")[0] for row in rows] == [
-    "| sampler",
+    "| sampler, shared prompts",
     "| sampler",
     "| peers",
     "| update",
   ]
-  assert "| 50 |" in rows[0] and "| 61 |" in rows[1] and "| 41 |" in rows[3]
+  # Against a roofline of rows that read for themselves, and of groups.
+  assert "| 50 (43) |" in rows[0]
+  assert "| 61 |" in rows[1] and "| 41 |" in rows[3]
   assert "other 1: 5.0 x, lengths varied 20.0 x" in rows[2]
   for broken in (
     "{}",
@@ -182,6 +193,53 @@ def test_peers_and_order_of_the_table(tmp_path):
     (tmp_path / "5.json").write_text(broken)
     with pytest.raises(TableError, match="5.json"):
       table.load(tmp_path)
+
+
+def test_a_file_says_in_what_a_measurement_differs():
+  found = dict(batch=4, devices=1, shared_prompts=True)
+  assert bench._file_name("sampler", "m", found) == "sampler_m_shared_b4"
+  found = dict(batch=4, devices=2)
+  assert bench._file_name("update", "update_m", found) == "update_m_b4_x2"
+
+
+def test_what_takes_less_memory_is_measured_first():
+  config = types.SimpleNamespace(
+    sampler=types.SimpleNamespace(shared_prompts=False)
+  )
+  assert sampler.layouts(config, ["own", "shared"]) == (True, False)
+  assert sampler.layouts(config, ["shared"]) == (True,)
+  assert sampler.layouts(config, []) == (False,)
+
+
+def _peers_run(monkeypatch, programs):
+  """`peers` with these texts in place of the peers' programs."""
+  monkeypatch.setattr(
+    peers, "_command", lambda name: [sys.executable, "-c", programs[name]]
+  )
+  monkeypatch.setattr(peers, "check", lambda names: None)
+  ours = dict(tokens_per_second_with_prompts=300.0)
+  ours["varied"] = dict(tokens_per_second_with_prompts=200.0)
+  monkeypatch.setattr(sampler, "measure", lambda *_: iter([ours]))
+  config = settings.load_file(CONFIG)
+  effort = peers.Effort(repeats=1, limit_s=60.0)
+  return peers.measure(config, 1, [], list(programs), effort)
+
+
+def test_a_peer_that_fails_does_not_cost_the_other_ones_record(monkeypatch):
+  # 512 rows of 256 tokens in half the time that ours would take.
+  seconds = 512 * 256 / 300 / 2
+  found = _peers_run(
+    monkeypatch,
+    {
+      "broken": "raise SystemExit(3)",
+      "fast": f"print('{{\"seconds\": [{seconds}]}}')",
+    },
+  )
+  record = next(found)
+  assert list(record["peers"]) == ["fast"] and record["kind"] == "peers"
+  assert record["peers"]["fast"]["times_faster"] == pytest.approx(0.5)
+  with pytest.raises(UsageError, match="broken failed with status 3"):
+    next(found)
 
 
 def test_the_readmes_table_is_the_generated_one():
