@@ -1,6 +1,7 @@
 """The results of a finished run, as they are committed.
 
 RESULTS/ROW/seedN/results.json
+                  forked_from.json (of a run that has one)
                   metrics.jsonl.gz heldout.jsonl.gz problems.jsonl.gz
 """
 
@@ -39,8 +40,12 @@ def collect(run_folder: pathlib.Path, target: pathlib.Path) -> None:
     contents[f"{name}.gz" if is_lines else name] = (
       gzip.compress(raw, 9, mtime=0) if is_lines else raw
     )
+  if (run_folder / workdir.FORKED_FROM).exists():
+    path = run_folder / workdir.FORKED_FROM
+    contents[workdir.FORKED_FROM] = path.read_bytes()
   target.mkdir(parents=True, exist_ok=True)
-  (target / "results.json").unlink(missing_ok=True)
+  for name in ("results.json", workdir.FORKED_FROM):
+    (target / name).unlink(missing_ok=True)
   files.write_whole(target, contents)
 
 

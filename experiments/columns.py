@@ -8,6 +8,7 @@ import numpy as np
 from experiments import intervals, time_to_accuracy
 from experiments.intervals import Draws
 from experiments.records import Record
+from experiments.report import TRAINING_STAGES
 
 Runs = Mapping[str, Sequence[Record]]
 
@@ -20,6 +21,8 @@ class Column:
   label: str
   values: Callable[[Runs, str, Draws], np.ndarray]
   digits: int = 1
+  # Of a time to accuracy, `time_to_accuracy.gaps_to_target`.
+  gaps: Callable[[Runs, str, Draws], float] | None = None
 
 
 def _totals(runs, row, draws):
@@ -69,10 +72,6 @@ def _metric(name, scale=1.0):
   return _of_run(pick, scale)
 
 
-STAGES = ("sample", "harness", "update", "other")
-"""Of an iteration; their seconds add up to `step_seconds`."""
-
-
 def step_seconds(record: Record) -> float:
   """Seconds of an iteration: training over iterations, no compilation."""
   iterations = max(record.result["run"]["iterations"], 1)
@@ -86,7 +85,9 @@ def stage_seconds(record: Record, stage: str) -> float:
   holds what was compiled on the way as well, which is no training.
   """
   if stage == "other":
-    three = sum(stage_seconds(record, s) for s in STAGES if s != "other")
+    three = sum(
+      stage_seconds(record, s) for s in TRAINING_STAGES if s != "other"
+    )
     return step_seconds(record) - three
   seconds = record.result["run"]["seconds"].get(stage, 0.0)
   return seconds / max(record.result["run"]["iterations"], 1)
@@ -115,6 +116,17 @@ def _sooner(baseline, turn):
     return time_to_accuracy.compare(runs[baseline], runs[row], turn, draws)
 
   return values
+
+
+def _gaps(baseline, turn):
+  def gaps(runs, row, draws):
+    if not runs.get(baseline) or row == baseline:
+      return np.nan
+    return time_to_accuracy.gaps_to_target(
+      runs[baseline], runs[row], turn, draws
+    )
+
+  return gaps
 
 
 _ACC = {
@@ -227,6 +239,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         f"{short.replace('_', '-')}'s gain in Acc@{turn} (0: never)",
         _sooner(baseline, turn),
         2,
+        _gaps(baseline, turn),
       )
       for turn in (1, 3)
       for baseline, short in (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments import intervals, paper
+from experiments import intervals, paper, time_to_accuracy
 from experiments.columns import (
   COLUMNS,
   OF_ANY_EVALUATION,
@@ -88,6 +88,20 @@ def _length(every) -> str:
   return f"{' or '.join(str(n) for n in iterations)} iterations"
 
 
+def _coarse(table: str, runs: Runs, draws: Draws) -> list[str]:
+  """A line for each ratio whose rows are evaluated too rarely for it."""
+  lines = []
+  for column in COLUMNS[table]:
+    if column.gaps is None:
+      continue
+    for name, records in runs.items():
+      gaps = column.gaps(runs, name, draws) if records else np.nan
+      if gaps < time_to_accuracy.MIN_GAPS:
+        reason = time_to_accuracy.too_coarse(gaps)
+        lines.append(f"COARSE: {name}, {column.key}: {reason}.")
+  return lines
+
+
 def _footnote(table: str, runs: Runs, draws: Draws) -> Sequence[str]:
   every = [record for records in runs.values() for record in records]
   origin = origins(every)
@@ -119,6 +133,7 @@ def _footnote(table: str, runs: Runs, draws: Draws) -> Sequence[str]:
   for key, values in origin.items():
     if len(values) > 1:
       lines.append(f"MIXED: runs of {len(values)} kinds of {key} are averaged.")
+  lines += _coarse(table, runs, draws)
   if table in paper.REPORTED:
     lines.append(paper.NOTE)
   return lines

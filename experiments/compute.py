@@ -184,16 +184,23 @@ def compile_update(
     )
     return update.make_update(run.model, tx, objective, compute)
 
-  fitted = fitting.compile_update(
+  limit_bytes = _limit_bytes((state, buckets, run.frozen))
+  compile_first = lambda names: fitting.compile_update(
     make,
     names,
     state,
     buckets,
     frozen=run.frozen,
-    limit_bytes=_limit_bytes((state, buckets, run.frozen)),
+    limit_bytes=limit_bytes,
     say=run.say,
     advice=_advice(policy.remat),
   )
+  fitted = compile_first(names)
+  # One process's compiler may have run out of memory: all go on with the way
+  # that needs least, by the same program.
+  while len(choices := set(hosts.from_all(fitted.choice))) > 1:
+    names = names[max(names.index(choice) for choice in choices) :]
+    fitted = compile_first(names)
   if before is not None and fitted.choice != before:
     run.say(
       f"warning: policy.remat was `{before}` before this run was stopped and "

@@ -6,13 +6,16 @@ WORKDIR is a run that has come to the end of its warm start (with
 `--config.run.num_iterations=0` it does nothing else). Its state then, and what
 it has measured by then, become those of a new run of each row, in the folder in
 which `python -m experiments.sweep --runs=DIR` looks for it and lets it go on:
-the same policy to the last bit, and one cold start to wait for.
+the same policy to the last bit, and one cold start to wait for. What they go on
+from stands in their forked_from.json.
 """
 
+import hashlib
 import pathlib
 import shutil
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from absl import flags
 
@@ -25,6 +28,34 @@ _FILES = (
   "metrics.jsonl",
   "heldout.jsonl",
 )
+
+
+def _origin(source: pathlib.Path, checkpoint: pathlib.Path) -> dict[str, Any]:
+  """forked_from.json: the checkpoint's content, and what it was made by.
+
+  `commit` and `hardware` are None where the cold start has no results.json.
+  """
+  digest = hashlib.sha256()
+  for path in sorted(p for p in checkpoint.rglob("*") if p.is_file()):
+    digest.update(f"{path.relative_to(checkpoint)}\n".encode())
+    with open(path, "rb") as file:
+      digest.update(hashlib.file_digest(file, "sha256").digest())
+  run = (workdir.outcome(source) or {}).get("run", {})
+  return {
+    "checkpoint_sha256": digest.hexdigest(),
+    "commit": run.get("commit"),
+    "hardware": run.get("hardware"),
+  }
+
+
+def _check_origin(folder: pathlib.Path, origin: dict[str, Any]) -> None:
+  found = workdir.origin(folder)
+  key = "checkpoint_sha256"
+  if found is None or found[key] != origin[key]:
+    raise UsageError(
+      f"{folder} holds a run that does not go on from this cold start; use "
+      "other --runs, or move it away"
+    )
 
 
 def fork(
@@ -41,7 +72,8 @@ def fork(
     The folders, as far as they were not there.
 
   Raises:
-    UsageError: there is nothing to go on from.
+    UsageError: there is nothing to go on from, or a folder is of a run that
+      went on from something else; none has been made.
   """
   settings = workdir.settings_of(source)
   steps = settings["warm_start.num_steps"]
@@ -51,9 +83,14 @@ def fork(
       f"{source} has no checkpoint of the end of a warm start ({steps} steps); "
       "run it with --config.run.num_iterations=0"
     )
+  origin = _origin(source, checkpoint)
+  seed = f"seed{settings['seed']}"
+  folders = [runs / row.name / seed for row in wanted]
+  for folder in folders:
+    if folder.exists():
+      _check_origin(folder, origin)
   made = []
-  for row in wanted:
-    folder = runs / row.name / f"seed{settings['seed']}"
+  for row, folder in zip(wanted, folders, strict=True):
     if folder.exists():
       continue
     part = folder.with_name(f".{folder.name}.part")
@@ -63,6 +100,7 @@ def fork(
       if (source / name).exists():
         shutil.copy(source / name, part / name)
     workdir.record(part, rows.changed(row, settings))
+    workdir.write_json(part / workdir.FORKED_FROM, origin)
     part.rename(folder)
     made.append(folder)
   return made
@@ -83,6 +121,9 @@ def _arguments(argv):
 
 def main(argv: list[str]) -> int:
   """Forks from the command line; returns the exit status."""
+  if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
+    print(__doc__)
+    return 0
   try:
     source, values = _arguments(argv)
     executor = workdir.settings_of(source)["harness.executor"]

@@ -6,8 +6,9 @@
 RESULTS holds the rows leap, grpo_multi_turn and grpo_single_turn of a sweep, of
 the same budget: as many iterations, or the same time and all of it. Prints
 headline.json, or writes it. A ratio of 0: LEAP never gets there; null: there is
-nothing to reach, or the accuracy does not exist. `--readme` puts the same, as a
-table, between the markers of a Markdown file.
+nothing to reach, or the accuracy does not exist. Its `warnings`, printed as
+well, say which ratios are not to be trusted, and why. `--readme` puts the same,
+as a table, between the markers of a Markdown file.
 """
 
 import argparse
@@ -31,8 +32,8 @@ _TARGETS = {  # ending of a field's name: share of the baseline's gain
 }
 _DEFINITION = (
   "ratio of training costs, baseline over LEAP, to first reach start + q * "
-  "(best - start) of the baseline's held-out accuracy, all curves averaged "
-  "over the longest gap between evaluations to either side: "
+  "(best - start) of the baseline's held-out accuracy, curves averaged over "
+  f"{100 * time_to_accuracy.SHARE:g} % of the cost to either side: "
   f"q = {time_to_accuracy.GAIN:g}; "
   "_at_95_percent: q = .95; _at_maximum: q = 1, which noise decides"
 )
@@ -55,11 +56,9 @@ def headline(runs, draws) -> dict[str, Any]:
   out: dict[str, Any] = {}
   every = [record for found in runs.values() for record in found]
   for cost, word in _COSTS.items():
-    gap = time_to_accuracy.longest_gap(every, cost)
-    out[f"smoothing_{cost}"] = round(gap, 1)
     curves = {
       (name, turn): time_to_accuracy.smooth(
-        time_to_accuracy.curve(found, turn, cost, draws), gap
+        time_to_accuracy.curve(found, turn, cost, draws)
       )
       for name, found in runs.items()
       for turn in (1, 3)
@@ -72,6 +71,7 @@ def headline(runs, draws) -> dict[str, Any]:
           )
           key = f"{word}_to_acc{turn}_ratio_vs_{short}{ending}"
           _put(out, key, intervals.estimate(ratios))
+  out |= _gaps(runs, draws)
   # The longest time that every run has trained.
   common_s = min(record.evaluations[-1]["seconds"] for record in every)
   for turn in (1, 2, 3):
@@ -101,6 +101,23 @@ def headline(runs, draws) -> dict[str, Any]:
     "hardware": "; ".join(origin["hardware"]),
     "commit": "; ".join(origin["commit"]),
   }
+
+
+def _gaps(runs, draws):
+  """How finely the targets are resolved, and what to warn of."""
+  out, warnings = {}, []
+  for turn in (1, 3):
+    for short, row in _BASELINES.items():
+      gaps = time_to_accuracy.gaps_to_target(
+        runs[row.name], runs["leap"], turn, draws
+      )
+      key = f"time_to_acc{turn}_ratio_vs_{short}"
+      out[f"{key}_gaps"] = round(gaps, 2) if math.isfinite(gaps) else None
+      if gaps < time_to_accuracy.MIN_GAPS:
+        warnings.append(f"{key}: {time_to_accuracy.too_coarse(gaps)}")
+  if len(draws.seeds) == 1:
+    warnings.append("one seed: intervals are of the problems alone, too narrow")
+  return out | {"warnings": warnings}
 
 
 def _method(name, runs, totals, draws):
@@ -190,7 +207,8 @@ def markdown(record: dict[str, Any]) -> str:
     f"{record['num_heldout_problems']} held-out problems, seeds {seeds}; 95 % "
     "intervals, paired bootstrap over problems and seeds. Time is of training. "
     "All methods have the same learning rate. "
-    f"Hardware: {record['hardware']}. Commit: {record['commit']}. "
+    + "".join(f"**{warning}.** " for warning in record["warnings"])
+    + f"Hardware: {record['hardware']}. Commit: {record['commit']}. "
     f"{record['paper_note']}",
   ]
   return "\n".join(lines)
@@ -237,6 +255,8 @@ def main(argv: Sequence[str]) -> int:
   try:
     loaded = load(arguments.runs, allow_mixed=arguments.allow_mixed)
     record = headline(*loaded) | {"runs": arguments.runs.name}
+    for warning in record["warnings"]:
+      print(f"experiments.headline: {warning}", file=sys.stderr)
     text = json.dumps(record, indent=2) + "\n"
     if arguments.readme is not None:
       markers = tables.markers("headline")

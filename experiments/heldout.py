@@ -35,8 +35,9 @@ def evaluate_with_random_feedback(
 ) -> dict[str, Any]:
   """The same with feedback on other problems (leap_jax/random_feedback.py).
 
-  `feedback_swapped` of the result are the failed answers that were told of
-  another problem, `feedback_kept` those that were told of their own.
+  `feedback_swapped` of the result are the failed answers whose feedback became
+  that on another problem, `feedback_kept` those that kept their own. Both count
+  the last turn's, which nobody is told of, and those of the repeats.
   """
   told = random_feedback.Told()
   tell = random_feedback.swapped(run.config.seed, told)

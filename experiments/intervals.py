@@ -52,6 +52,13 @@ def draw(
   return Draws(seeds, names, weights(len(seeds)), weights(len(names)))
 
 
+def without_spread(draws: Draws) -> Draws:
+  """Draw 0 alone: what is estimated."""
+  return draws._replace(
+    by_seed=draws.by_seed[:1], by_problem=draws.by_problem[:1]
+  )
+
+
 def estimate(values: np.ndarray) -> Estimate:
   """The estimate and its interval from the values of all draws.
 

@@ -104,13 +104,14 @@ def train(
       state, gathered, values = iterate(run, programs, state, index)
       rollouts = gathered.rollouts
       progress.iterations += 1
+      progress.evaluated = None
       _count(progress, gathered, values)
+      # The last one too: where the run goes on, its curve has this point.
       if config.eval.every and progress.iterations % config.eval.every == 0:
-        if not is_done():
-          seen = heldout.evaluate(
-            run, programs, state, progress, f"iteration {index + 1}"
-          )
-          values |= heldout.eval_metrics(seen)
+        progress.evaluated = heldout.evaluate(
+          run, programs, state, progress, f"iteration {index + 1}"
+        )
+        values |= heldout.eval_metrics(progress.evaluated)
       run.writer.write(offset + index, values)
       if config.run.save_trajectories:
         for number, once in enumerate(gathered.rounds):
@@ -148,11 +149,13 @@ def _count(progress: Progress, gathered: Gathered, values: dict) -> None:
   progress.training.sampled_tokens += stats.sampled_tokens
   progress.training.harness_calls += stats.harness_calls
   progress.training.kernels_judged += int(values["kernels/judged"])
-  compiling = float(values["compile/seconds"])
-  # One clock for all processes: they end the run at the same iteration.
-  progress.training_seconds += hosts.from_first(
-    float(values["seconds/total"]) - compiling
+  # One clock for all processes: they end the run at the same iteration. It
+  # also runs while the first one waits for another that compiles.
+  clocks = hosts.from_all(
+    [float(values["seconds/total"]), float(values["compile/seconds"])]
   )
+  compiling = max(seconds for _, seconds in clocks)
+  progress.training_seconds += max(clocks[0][0] - compiling, 0.0)
   for once in gathered.rounds:
     progress.active_groups += int(once.active.sum())
     progress.groups += len(once.active)

@@ -8,6 +8,7 @@ import numpy as np
 from experiments import columns, time_to_accuracy
 from experiments.columns import Runs
 from experiments.intervals import Draws
+from experiments.report import TRAINING_STAGES
 from experiments.rows import TABLES
 
 _AXES = {
@@ -85,12 +86,9 @@ def _accuracy(pyplot, labels, runs, draws):
   figure, axes = _figure(pyplot, len(turns), len(_AXES), 12, 3.5 * len(turns))
   for line, turn in zip(axes, turns, strict=True):
     for axis, (cost, text) in zip(line, _AXES.items(), strict=True):
-      gap = time_to_accuracy.longest_gap(
-        [record for name in labels for record in runs[name]], cost
-      )
       for number, (name, label) in enumerate(labels.items()):
         curve = time_to_accuracy.smooth(
-          time_to_accuracy.curve(runs[name], turn, cost, draws), gap
+          time_to_accuracy.curve(runs[name], turn, cost, draws)
         )
         x = curve.cost
         color = f"C{number % 10}"
@@ -106,8 +104,8 @@ def _accuracy(pyplot, labels, runs, draws):
         )
       axis.set(xlabel=text, ylabel=f"held-out Acc@{turn}, %", xlim=(0, None))
   figure.suptitle(
-    "mean over the longest gap between evaluations to either side; "
-    "95 % intervals"
+    f"mean over {100 * time_to_accuracy.SHARE:g} % of what training had used, "
+    "to either side; 95 % intervals"
   )
   _legend_below(figure, axes[0, 0])
   return figure
@@ -126,7 +124,7 @@ def _step_time(pyplot, labels, runs, draws):
   axis = axes[0, 0]
   names = list(labels)[::-1]
   left = np.zeros(len(names))
-  for number, stage in enumerate(columns.STAGES):
+  for number, stage in enumerate(TRAINING_STAGES):
     seconds = [
       np.mean([columns.stage_seconds(record, stage) for record in runs[name]])
       for name in names

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from ml_collections import config_dict
 
-from experiments.config_file import UsageError
 from kernels_eval.executors import CUDA
 
 # The harness is imported where it is used: a mistake on the command line is
@@ -65,13 +64,15 @@ def make_pool(config: config_dict.ConfigDict):
   """The judges that the config asks for; close them, or use `with`.
 
   Raises:
-    client.HarnessError: they cannot work; one line says why.
-    UsageError: the reward needs times, and they have no GPU.
+    client.HarnessError: they cannot work, or the reward needs times and they
+      have no GPU: of the machine, another one may do. One line says why.
   """
+  from kernels_eval import client
+
   pool = BACKENDS[config.harness.backend](config)
   if config.method.reward == "rank_speed" and pool.executor_name != CUDA:
     pool.close()
-    raise UsageError(
+    raise client.HarnessError(
       "config.method.reward=rank_speed needs a GPU: the judges have none, and "
       "the CPU times nothing"
     )

@@ -10,18 +10,17 @@ import contextlib
 import pathlib
 import sys
 import time
+import traceback
 
 from absl import flags
 
+from experiments import endings, processes
 from experiments import settings as settings_lib
-from experiments.config_file import Occupied
+from experiments.endings import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from experiments.settings import UsageError
 
 # Everything else is imported where it is used: a mistake on the command line
 # is answered at once, before JAX is loaded.
-
-EXIT_OK, EXIT_FAILED, EXIT_USAGE, EXIT_NON_FINITE = 0, 1, 2, 3
-EXIT_MACHINE = 4  # the request is right: the same command may do later
 
 
 def _define(values: flags.FlagValues) -> None:
@@ -31,18 +30,7 @@ def _define(values: flags.FlagValues) -> None:
     "folder of the run; the same folder resumes it (default: runs/CONFIG)",
     flag_values=values,
   )
-  flags.DEFINE_string(
-    "coordinator",
-    None,
-    "host:port of the first of several processes (docs/devices.md)",
-    flag_values=values,
-  )
-  flags.DEFINE_integer(
-    "num_processes", 1, "of one run", lower_bound=1, flag_values=values
-  )
-  flags.DEFINE_integer(
-    "process_id", 0, "of this one, from 0", lower_bound=0, flag_values=values
-  )
+  processes.define(values)
 
 
 def _help(argv) -> int:
@@ -86,6 +74,7 @@ def _train(config, settings, run_folder, shared_folder, pool) -> int:
   from leap_jax import (
     checkpoint,
     compilations,
+    hosts,
     memory,
     metrics,
     policy_io,
@@ -163,6 +152,7 @@ def _train(config, settings, run_folder, shared_folder, pool) -> int:
     # ----------------------------------------------------------- compile
     started = time.perf_counter()
     programs = programs_lib.compile_programs(run, train_state)
+    hosts.wait_for_all()  # or they would be waited for in an iteration
     progress.spend("compile", time.perf_counter() - started)
 
     # ---------------------------------------------------------- evaluate
@@ -178,7 +168,9 @@ def _train(config, settings, run_folder, shared_folder, pool) -> int:
     )
 
     # ------------------------------------------------------------ report
-    after = heldout.evaluate(run, programs, train_state, progress, "after")
+    after = progress.evaluated
+    if after is None:
+      after = heldout.evaluate(run, programs, train_state, progress, "after")
     control = None
     if config.eval.random_feedback:
       control = heldout.evaluate_with_random_feedback(
@@ -207,27 +199,6 @@ def _train(config, settings, run_folder, shared_folder, pool) -> int:
   return EXIT_OK
 
 
-def _connect(values) -> None:
-  """Joins the other processes of a run, if there are any."""
-  if values.num_processes == 1:
-    return
-  if values.coordinator is None:
-    raise UsageError(
-      f"--num_processes={values.num_processes} needs --coordinator=host:port"
-    )
-  if values.process_id >= values.num_processes:
-    raise UsageError(
-      f"--process_id={values.process_id}: must be from 0 to "
-      f"{values.num_processes - 1}"
-    )
-  from leap_jax import hosts
-
-  try:
-    hosts.connect(values.coordinator, values.num_processes, values.process_id)
-  except hosts.Unlike as error:
-    raise UsageError(str(error)) from None
-
-
 def _finished(config, run_folder) -> bool:
   """Prints the table of a run that has done its iterations already."""
   from experiments import budget, report, workdir
@@ -254,81 +225,84 @@ def _finished(config, run_folder) -> bool:
 
 
 def main(argv: list[str]) -> int:
-  """Runs from the command line; returns the exit status."""
-  fail = lambda text: print(f"experiments.run: {text}", file=sys.stderr)
+  """Runs from the command line; returns the exit status.
+
+  One of several processes that fails ends here, and the others with it.
+  """
+  said = []
+
+  def fail(text):
+    said.append(str(text))
+    print(f"experiments.run: {text}", file=sys.stderr)
+
   try:
     if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
       return _help(argv)
     config, values = settings_lib.parse(argv, _define)
-    settings = settings_lib.flat(config)
     name = pathlib.Path(settings_lib.config_path(argv[1:])).stem
     run_folder = pathlib.Path(values.workdir or f"runs/{name}")
-    _connect(values)
-    from experiments import workdir
-
-    with contextlib.ExitStack() as stack:
-      if values.process_id == 0:
-        stack.enter_context(workdir.held(run_folder))
-      workdir.check(run_folder, settings)
-      if _finished(config, run_folder):
-        return EXIT_OK
-      shared_folder = run_folder
-      if values.process_id > 0:
-        # What the others write for themselves is thrown away.
-        run_folder = stack.enter_context(workdir.scratch())
-      workdir.record(run_folder, settings)
-      return _run(config, settings, run_folder, shared_folder, fail)
-  except Occupied as error:
-    fail(error)
-    return EXIT_MACHINE
+    processes.check(values)
   except UsageError as error:
     fail(error)
     return EXIT_USAGE
+  if values.num_processes == 1:
+    return _run(config, values, run_folder, fail)
+  from leap_jax import joint_end
+
+  try:
+    status = _run(config, values, run_folder, fail)
+  except BaseException as error:
+    traceback.print_exc()
+    said.append(f"{type(error).__name__}: {error}".splitlines()[0])
+    status = EXIT_FAILED
+  if status != EXIT_OK:
+    joint_end.leave(status, said[-1])
+  return status
 
 
-def _run(config, settings, run_folder, shared_folder, fail) -> int:
-  """A run whose folder is ours; every failure is a line and a status."""
+def _run(config, values, run_folder, fail) -> int:
+  """A run; every failure that is known is a line and an exit status."""
+  try:
+    with contextlib.ExitStack() as stack:
+      return _begin(config, values, run_folder, fail, stack)
+  except (Exception, KeyboardInterrupt) as error:
+    known = endings.of(error, run_folder)
+    if known is None:
+      raise
+    line, status = known
+    fail(line)
+    return status
+
+
+def _begin(config, values, run_folder, fail, stack) -> int:
+  """Takes the folder, starts the judges, trains."""
+  settings = settings_lib.flat(config)
+  if values.num_processes > 1:
+    from leap_jax import joint_end
+
+    processes.connect(values, settings)
+    stack.enter_context(joint_end.ending_together(fail))
+  from experiments import workdir
+
+  if values.process_id == 0:
+    stack.enter_context(workdir.held(run_folder))
+  workdir.check(run_folder, settings)
+  if _finished(config, run_folder):
+    return EXIT_OK
+  shared_folder = run_folder
+  if values.process_id > 0:
+    # What the others write for themselves is thrown away.
+    run_folder = stack.enter_context(workdir.scratch())
+  workdir.record(run_folder, settings)
   for key, value in settings.items():
     _say(f"config.{key}={value}")
 
-  from experiments import pools, state, workdir
-  from kernels_eval import client
-  from leap_jax import checkpoint, fitting, hosts, policy_io, sharding
+  from experiments import pools
+  from leap_jax import hosts
 
-  last_checkpoint = lambda: workdir.last_checkpoint(shared_folder)
-  try:
-    with hosts.judges(lambda: pools.make_pool(config)) as pool:
-      _say(pool.description)
-      return _train(config, settings, run_folder, shared_folder, pool)
-  except (
-    policy_io.PolicyError,
-    fitting.DoesNotFit,
-    sharding.MeshError,
-  ) as error:
-    fail(error)
-    return EXIT_USAGE
-  except fitting.XlaError as error:
-    line = fitting.out_of_memory(error)
-    if line is None:
-      raise
-    fail(f"{line}; {last_checkpoint()}")
-    return EXIT_FAILED
-  except client.HarnessError as error:
-    fail(f"infrastructure_error: {error}")
-    return EXIT_MACHINE
-  except state.NonFinite as error:
-    fail(f"{error}; {last_checkpoint()}")
-    return EXIT_NON_FINITE
-  except checkpoint.CheckpointError as error:
-    fail(f"{error}; {last_checkpoint()}")
-    return EXIT_FAILED
-  except OSError as error:
-    where = f" ({error.filename})" if error.filename else ""
-    fail(f"{error.strerror or error}{where}; {last_checkpoint()}")
-    return EXIT_FAILED
-  except KeyboardInterrupt:
-    fail(f"interrupted; {last_checkpoint()}; the same command goes on")
-    return EXIT_FAILED
+  pool = stack.enter_context(hosts.judges(lambda: pools.make_pool(config)))
+  _say(pool.description)
+  return _train(config, settings, run_folder, shared_folder, pool)
 
 
 if __name__ == "__main__":

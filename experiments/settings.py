@@ -2,7 +2,6 @@
 mistake. JAX is not loaded before all of it is right."""
 
 import math
-import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -228,8 +227,3 @@ def longest_row(config: config_dict.ConfigDict) -> int:
     + (r.num_turns - 1) * r.max_feedback_tokens
   )
   return min(longest, r.max_context_tokens)
-
-
-def num_processors() -> int:
-  """Processors that this process may use."""
-  return len(os.sched_getaffinity(0))

@@ -38,6 +38,8 @@ class Progress:
   warm_steps: int = 0
   iterations: int = 0
   before: dict[str, Any] | None = None
+  # Held-out results of the policy as it is, if it has been evaluated.
+  evaluated: dict[str, Any] | None = None
   seconds: dict[str, float] = dataclasses.field(default_factory=dict)
   training: Cost = dataclasses.field(default_factory=Cost)
   evaluation: Cost = dataclasses.field(default_factory=Cost)

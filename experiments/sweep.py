@@ -91,7 +91,7 @@ def _results_held(results: pathlib.Path) -> Iterator[None]:
 
 
 def _end_with_parent() -> None:
-  """In a run's process: it stops, with a checkpoint, when the sweep dies."""
+  """In a run's process: it stops, as by Ctrl-C, when the sweep dies."""
   ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
 
 
@@ -195,7 +195,8 @@ def _describe(planned: Sequence[Planned], replace: bool) -> int:
       if seconds is not None:
         words = "finished, to be collected"
       elif lines.exists():
-        done = lines.read_text("utf-8").count("\n")
+        # Lines of the warm start are no iterations.
+        done = lines.read_text("utf-8").count('"rollout/acc_at_1"')
         of = one.settings["run.num_iterations"]
         words = f"to go on: {done} of {of} iterations"
     if seconds is None:

@@ -6,14 +6,27 @@ whether the accuracy is that of the first turn: all four are computed.
 
     target = start + q * (best - start)
 
-start and best are of the baseline's smoothed curve. All curves of a comparison
-are smoothed over the same stretch of cost, to both sides: a mean of the last
-few evaluations lags behind by one evaluation, and the one method is evaluated
-every 20 s where the other is every 40 s. (What is left: the same stretch rounds
-off a faster curve more; a true 1.5 reads 1.4 to 1.5.) With q = 1 the target is
+start and best are of the baseline's smoothed curve. With q = 1 the target is
 its maximum: on a plateau the noise decides when that is reached, late for the
 baseline by construction and early or never for the method, so that two runs of
 one and the same method differ by a quarter. q = .9 is the headline.
+
+A curve is smoothed over a share of what training had used: at a cost c from
+(1 - s) c to (1 + s) c, s = .15. Curves that differ in pace alone, a(c) and
+a(k c), stay so, whence what smoothing rounds off leaves their ratio as it is;
+and it is one curve whatever it is compared with. (The same seconds for all
+rounded off the faster one more: a true 2 read 1.7 to 1.9.) Between evaluations
+it is a monotone cubic: straight lines would reach the target of a curve that
+flattens late, and later where evaluations are rarer.
+
+What simulated runs show (48 problems, 8 samples, 3 seeds of sd .02; plateaus
+and S-shapes; true ratios 1, 1.5, 2, 3; evaluations equally or unequally often):
+the median is within 5 % of the truth and the 95 % interval holds it in 85 to 99
+of 100 cases, if both rows take at least `MIN_GAPS` longest gaps between
+evaluations to the target. Below that a rise as short as one gap is misplaced,
+by up to 10 % of the ratio from two gaps on, by up to 21 % below (LOG.md). With
+one seed the interval knows the problems alone, and holds the truth in 60 to 80
+of 100 cases.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from experiments import intervals
+from experiments import intervals, monotone_cubic
 from experiments.intervals import Draws
 from experiments.records import Record
 
@@ -30,9 +43,14 @@ COSTS = ("seconds", "tokens", "harness_calls")
 GAIN = 0.9
 """q of the headline."""
 
+SHARE = 0.15
+"""s: of what training had used, to either side, over which is smoothed."""
 
-_NUM_POINTS = 241
-"""Costs at which a smoothed curve is known."""
+MIN_GAPS = 4.0
+"""Gaps between evaluations to the target from which on ratios are sound."""
+
+_NUM_POINTS = 481
+"""Costs at which a curve is known."""
 
 
 class Curve(NamedTuple):
@@ -49,17 +67,18 @@ def costs(record: Record, cost: str) -> np.ndarray:
 
 def longest_gap(records: Iterable[Record], cost: str) -> float:
   """The most that any of the runs used between two evaluations."""
-  return max(float(np.diff(costs(record, cost)).max()) for record in records)
+  return max(
+    float(np.diff(costs(record, cost)).max(initial=0)) for record in records
+  )
 
 
 def curve(
   records: Sequence[Record], turn: int, cost: str, draws: Draws
 ) -> Curve:
-  """Acc@turn over a cost, averaged over seeds at each cost.
+  """Acc@turn over a cost, averaged over seeds at each cost; not smoothed.
 
-  Seeds are evaluated at different costs: each one's curve is a straight line
-  between its own evaluations. Their mean is taken at every cost at which any of
-  them was evaluated, up to the last one that all of them have reached.
+  Seeds are evaluated at different costs: each one's curve is a monotone cubic
+  through its own evaluations. Their mean ends where the first of them does.
 
   Args:
     records: of one row.
@@ -70,55 +89,52 @@ def curve(
   own_costs = [costs(record, cost) for record in records]
   first = max(own[0] for own in own_costs)
   last = min(own[-1] for own in own_costs)
-  grid = np.unique(np.concatenate([[first, last], *own_costs]))
-  grid = grid[(grid >= first) & (grid <= last)]
+  grid = np.linspace(first, last, _NUM_POINTS)
   total, weight = 0.0, 0.0
   for record, own_cost in zip(records, own_costs, strict=True):
+    # Of evaluations between which nothing was used, one counts: the last.
+    places = np.flatnonzero(np.diff(own_cost, append=np.inf) > 0)
     accuracy = np.stack(
       [
         intervals.accuracy(intervals.problem_totals(record, i, draws), turn)
-        for i in range(len(own_cost))
+        for i in places
       ],
       -1,
     )
-    # What each evaluation counts at each cost of the grid.
-    share = np.stack(
-      [np.interp(grid, own_cost, one) for one in np.eye(len(own_cost))]
-    )
+    own = monotone_cubic.interpolate(own_cost[places], accuracy, grid)
     seed = draws.by_seed[:, draws.seeds.index(record.seed), None]
-    total = total + seed * (accuracy @ share)
+    total = total + seed * own
     weight = weight + seed
   with np.errstate(invalid="ignore", divide="ignore"):
     return Curve(grid, total / weight)
 
 
 def _at(curve: Curve, where: np.ndarray) -> np.ndarray:
-  """[B + 1, len(where)] values between those that are known."""
+  """[B + 1, len(where)] values, straight between those that are known."""
   right = np.clip(
     np.searchsorted(curve.cost, where, "right"), 1, len(curve.cost) - 1
   )
   start, end = curve.cost[right - 1], curve.cost[right]
-  part = (where - start) / (end - start)
+  part = (where - start) / np.where(end > start, end - start, 1.0)
   values = curve.accuracy
   return (1 - part) * values[:, right - 1] + part * values[:, right]
 
 
-def smooth(curve: Curve, half_width: float) -> Curve:
-  """Means over costs up to `half_width` away, as far to the one side as to the
-  other: less towards the ends, where nothing is averaged. A straight line stays
-  as it is.
+def smooth(curve: Curve) -> Curve:
+  """Means over costs up to `SHARE` of the cost away, as far to the one side as
+  to the other: less towards the end, where nothing is averaged. A straight line
+  stays as it is.
 
   Args:
-    curve: straight between its costs.
-    half_width: in its cost; the same for all curves that are compared.
+    curve: of `curve`.
   """
-  grid = np.linspace(curve.cost[0], curve.cost[-1], _NUM_POINTS)
-  values = _at(curve, grid)
+  grid, values = curve
   steps = (values[:, 1:] + values[:, :-1]) / 2 * np.diff(grid)
   area = Curve(grid, np.pad(np.cumsum(steps, 1), ((0, 0), (1, 0))))
-  width = np.minimum(half_width, np.minimum(grid - grid[0], grid[-1] - grid))
+  width = np.minimum(SHARE * (grid - grid[0]), grid[-1] - grid)
   inner = width > 0
   low, high = (_at(area, (grid + sign * width)[inner]) for sign in (-1, 1))
+  values = values.copy()
   values[:, inner] = (high - low) / (2 * width[inner])
   return Curve(grid, values)
 
@@ -163,35 +179,53 @@ def first_reached(
   return float(cost[i - 1] + part * (cost[i] - cost[i - 1]))
 
 
-def ratios(baseline: Curve, method: Curve, gain: float = GAIN) -> np.ndarray:
-  """[B + 1] times as fast as the baseline to the target.
-
-      ratio = cost of the baseline / cost of the method
-
-  0 where the method never gets there. NaN where the baseline never rises above
-  its begin (there is nothing to reach), and where the method is there before
-  any training: such draws, the best ones for the method, are left out of the
-  interval, which is the more cautious for it.
+def times(
+  baseline: Curve, method: Curve, gain: float = GAIN
+) -> tuple[np.ndarray, np.ndarray]:
+  """What the two of them use to the target.
 
   Args:
     baseline: sets the target.
     method: over the same cost.
     gain: q, the share of the baseline's gain that is to be reached.
+
+  Returns:
+    [B + 1] of the baseline and of the method. Infinity: never. NaN: the
+    baseline never rises above its begin, there is nothing to reach.
   """
-  out = []
+  own, other = [], []
   for own_curve, other_curve in zip(
     baseline.accuracy, method.accuracy, strict=True
   ):
     start, best = own_curve[0], own_curve.max()
     if not best > start:
-      out.append(np.nan)
+      own.append(np.nan)
+      other.append(np.nan)
       continue
     # At q = 1 rounding must not lift the target above every value.
     target = min(start + gain * (best - start), best)
-    own = first_reached(baseline.cost, own_curve, target)
-    other = first_reached(method.cost, other_curve, target)
-    out.append(own / other if other > 0 else np.nan)
-  return np.asarray(out)
+    own.append(first_reached(baseline.cost, own_curve, target))
+    other.append(first_reached(method.cost, other_curve, target))
+  return np.asarray(own), np.asarray(other)
+
+
+def ratios(baseline: Curve, method: Curve, gain: float = GAIN) -> np.ndarray:
+  """[B + 1] times as fast as the baseline to the target.
+
+      ratio = cost of the baseline / cost of the method
+
+  0 where the method never gets there. NaN where there is nothing to reach, and
+  where the method is there before any training: such draws, the best ones for
+  the method, are left out of the interval, which is the more cautious for it.
+
+  Args:
+    baseline: smoothed; sets the target.
+    method: smoothed, over the same cost.
+    gain: of `times`.
+  """
+  own, other = times(baseline, method, gain)
+  # A comparison with NaN is false.
+  return np.where(other > 0, own / np.where(other > 0, other, 1.0), np.nan)
 
 
 def compare(
@@ -202,7 +236,7 @@ def compare(
   cost: str = "seconds",
   gain: float = GAIN,
 ) -> np.ndarray:
-  """`ratios` of two rows, smoothed over the longest gap of either.
+  """`ratios` of two rows.
 
   Args:
     baseline: runs of one row.
@@ -212,9 +246,49 @@ def compare(
     cost: of COSTS.
     gain: of `ratios`.
   """
-  half_width = longest_gap([*baseline, *method], cost)
   one, other = (
-    smooth(curve(records, turn, cost, draws), half_width)
-    for records in (baseline, method)
+    smooth(curve(records, turn, cost, draws)) for records in (baseline, method)
   )
   return ratios(one, other, gain)
+
+
+def gaps_to_target(
+  baseline: Sequence[Record],
+  method: Sequence[Record],
+  turn: int,
+  draws: Draws,
+  cost: str = "seconds",
+) -> float:
+  """Times to the target of `compare` in longest gaps between evaluations.
+
+  The fewer of the two rows, as estimated; a row that never gets there does not
+  count. NaN: none does, or there is nothing to reach. Below `MIN_GAPS` the
+  ratio is not to be trusted to 5 %.
+
+  Args:
+    baseline: runs of one row.
+    method: runs of the other.
+    turn: of Acc@turn.
+    draws: weights.
+    cost: of COSTS.
+  """
+  estimate = intervals.without_spread(draws)
+  rows = (baseline, method)
+  found = times(
+    *(smooth(curve(records, turn, cost, estimate)) for records in rows)
+  )
+  gaps = [
+    float(used[0]) / longest_gap(records, cost)
+    for records, used in zip(rows, found, strict=True)
+    if np.isfinite(used[0])
+  ]
+  return min(gaps, default=np.nan)
+
+
+def too_coarse(gaps: float) -> str:
+  """What to say of a comparison with fewer than `MIN_GAPS` gaps."""
+  return (
+    f"a target is reached {gaps:.1f} gaps between evaluations after the start, "
+    f"and below {MIN_GAPS:g} the ratio may be off by more than 5 %; evaluate "
+    "more often (config.eval.every)"
+  )

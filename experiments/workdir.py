@@ -1,6 +1,8 @@
 """What a run leaves behind.
 
 config.json            every setting
+forked_from.json       of a run that goes on from another one's cold start: the
+                       content of that checkpoint, its commit and hardware
 .lock                  held by the process that is working here
 metrics.jsonl          one line a step (leap_jax/metrics.py declares them)
 tensorboard/           the same for TensorBoard
@@ -44,6 +46,9 @@ MAY_CHANGE = (
   "run.keep_checkpoints",
   "run.save_trajectories",
 )
+
+
+FORKED_FROM = "forked_from.json"
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:
@@ -172,6 +177,15 @@ def outcome(workdir: pathlib.Path) -> dict[str, Any] | None:
     UsageError: it is damaged.
   """
   return _read_json(workdir / "results.json")
+
+
+def origin(workdir: pathlib.Path) -> dict[str, Any] | None:
+  """forked_from.json of a run that goes on from another one's, or None.
+
+  Raises:
+    UsageError: it is damaged.
+  """
+  return _read_json(workdir / FORKED_FROM)
 
 
 def last_checkpoint(workdir: pathlib.Path) -> str:

@@ -53,14 +53,16 @@ class Bounds(NamedTuple):
   low: np.ndarray
   high: np.ndarray
   middle: np.ndarray
-  mean_square: float
+  per_rms: np.float32  # one by the largest RMS error
 
   def hold(self, got: np.ndarray) -> bool:
     """Whether `got` (float32) is right beyond doubt."""
     if not ((got >= self.low) & (got <= self.high)).all():  # NaN is neither
       return False
-    error = (got - self.middle).reshape(-1)
-    return float(np.dot(error, error)) <= 0.5 * self.mean_square * error.size
+    # As a share of what is allowed: squares of small numbers are 0 in float32.
+    with np.errstate(over="ignore", invalid="ignore"):
+      share = ((got - self.middle) * self.per_rms).reshape(-1)
+      return float(np.dot(share, share)) <= 0.5 * share.size
 
 
 def float32_bounds(
@@ -68,14 +70,14 @@ def float32_bounds(
 ) -> Bounds:
   """The bounds that `compare` applies, in float32."""
   allowed, rms_allowed = _allowed(expected, expected_float32, "float32", factor)
-  with np.errstate(over="ignore"):
+  with np.errstate(over="ignore", divide="ignore"):
     return Bounds(
       np.nextafter((expected - allowed).astype(np.float32), np.float32(np.inf)),
       np.nextafter(
         (expected + allowed).astype(np.float32), np.float32(-np.inf)
       ),
       expected.astype(np.float32),
-      rms_allowed**2,
+      np.float32(np.float64(1.0) / rms_allowed),
     )
 
 

@@ -217,5 +217,5 @@ class ProblemCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   language: str = "cuda"  # or "python": what is to be written
 
 
-HARNESS_VERSION = "2"
+HARNESS_VERSION = "3"
 """Part of every record; changes when the same candidate may be judged anew."""

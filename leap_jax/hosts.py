@@ -6,10 +6,13 @@ device. What is each process's own is exchanged before anything is decided by
 it: clocks and files are the first one's (`from_first`), memory is the least of
 all (`from_all`). Each process has a share of the candidates judged, and all of
 them get all verdicts, or the same fault. The first process alone writes files.
+How all end when one fails: leap_jax/joint_end.py.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -20,54 +23,96 @@ from jax.experimental import multihost_utils
 from kernels_eval.client import HarnessError
 from kernels_eval.schema import Evaluation, Request
 
+_LEAST_MESSAGE_BYTES = 1024  # shorter ones are filled up
+
 
 class Unlike(Exception):
   """Processes do not go together; one line says how."""
 
 
-def connect(coordinator: str, num_processes: int, process_id: int) -> None:
+class Unreachable(Exception):
+  """Processes do not find each other; one line says why."""
+
+
+def connect(
+  coordinator: str, num_processes: int, process_id: int, wait_s: float = 300.0
+) -> None:
   """Joins the others. Before anything else that JAX does.
 
   Args:
     coordinator: host:port of the first process.
     num_processes: of the program.
     process_id: of this one, from 0.
+    wait_s: for the first process; that one waits as long for the others.
 
   Raises:
     Unlike: they have other devices or other libraries.
+    Unreachable: the first process does not answer, or cannot listen.
   """
-  jax.distributed.initialize(
-    coordinator_address=coordinator,
-    num_processes=num_processes,
-    process_id=process_id,
-  )
+  if process_id > 0:
+    _wait_for_first(coordinator, wait_s)
+  try:
+    jax.distributed.initialize(
+      coordinator_address=coordinator,
+      num_processes=num_processes,
+      process_id=process_id,
+      initialization_timeout=int(wait_s),
+    )
+  except jax.errors.JaxRuntimeError as error:
+    raise Unreachable(
+      f"cannot join the processes at {coordinator}: "
+      f"{str(error).splitlines()[0]}"
+    ) from None
   device = jax.local_devices()[0]
   runtime = " ".join(device.client.platform_version.split())
   check_alike(
-    f"{jax.local_device_count()} x {device.device_kind}, jax "
-    f"{jax.__version__}, {runtime}"
+    {
+      "devices": f"{jax.local_device_count()} x {device.device_kind}",
+      "jax": jax.__version__,
+      "runtime": runtime,
+    }
   )
 
 
-def check_alike(about: str) -> None:
-  """Refuses processes that would choose different programs.
+def _wait_for_first(coordinator, wait_s):
+  """JAX itself would end the program with a trace of C++."""
+  host, _, port = coordinator.rpartition(":")
+  deadline = time.monotonic() + wait_s
+  while True:
+    try:
+      socket.create_connection((host.strip("[]"), int(port)), 5.0).close()
+      return
+    except OSError as error:
+      if time.monotonic() >= deadline:
+        raise Unreachable(
+          f"no process 0 at {coordinator} after {wait_s:.0f} s "
+          f"({error.strerror or error}); start it there, or mend --coordinator"
+        ) from None
+    time.sleep(0.5)
+
+
+def check_alike(about: Mapping[str, Any]) -> None:
+  """Refuses processes that would run different programs.
 
   What suits a device (an implementation of attention, a way to compute the
   update) is found out by each process for itself.
 
   Args:
-    about: what the choices depend on. All processes call this.
+    about: what the programs depend on, by name. All processes call this.
 
   Raises:
-    Unlike: not the same everywhere; in all processes.
+    Unlike: not the same everywhere; in all processes, with the first name that
+      differs.
   """
-  first, *others = from_all(about)
+  first, *others = from_all(dict(about))
   for process, other in enumerate(others, 1):
-    if other != first:
-      raise Unlike(
-        f"process 0 has {first}; process {process} has {other}; a run needs "
-        "the same on all of its hosts"
-      )
+    for name in sorted(first.keys() | other.keys()):
+      if first.get(name) != other.get(name):
+        raise Unlike(
+          f"process 0 has {name}={first.get(name)}, process {process} has "
+          f"{name}={other.get(name)}; a run needs the same in all of its "
+          "processes"
+        )
 
 
 def is_first() -> bool:
@@ -92,7 +137,9 @@ def exchange(message: bytes) -> list[bytes]:
   """Everybody's message, in the order of the processes."""
   lengths = multihost_utils.process_allgather(np.asarray([len(message)]))
   lengths = np.asarray(lengths).reshape(-1)
-  padded = np.zeros(int(lengths.max()), np.uint8)
+  # Gathering is compiled for each shape: there are few powers of two.
+  longest = max(int(lengths.max()), _LEAST_MESSAGE_BYTES)
+  padded = np.zeros(1 << (longest - 1).bit_length(), np.uint8)
   padded[: len(message)] = np.frombuffer(message, np.uint8)
   rows = np.asarray(multihost_utils.process_allgather(padded))
   rows = rows.reshape(len(lengths), -1)
@@ -118,6 +165,11 @@ def from_all(value: Any) -> list[Any]:
 def from_first(value: Any) -> Any:
   """The first process's value, in all of them. All processes call this."""
   return from_all(value)[0]
+
+
+def wait_for_all() -> None:
+  """Returns when every process has called this."""
+  from_first(None)
 
 
 def _raise_same(faults):
@@ -196,7 +248,8 @@ def judges(make: Callable[[], Any]) -> Iterator[Any]:
     make: this process's judges, a context manager.
 
   Raises:
-    HarnessError: a process has none; in all processes.
+    HarnessError: a process has none, or they do not judge alike; in all
+      processes.
   """
   if jax.process_count() == 1:
     with make() as pool:
@@ -209,4 +262,15 @@ def judges(make: Callable[[], Any]) -> Iterator[Any]:
     except HarnessError as error:
       fault = str(error)
     _raise_same(from_all(fault))
+    _check_same_judges(from_all(pool.executor_name))
     yield SharedPool(pool)
+
+
+def _check_same_judges(executors):
+  """Half of the verdicts must not be of another kind of judge."""
+  for process, executor in enumerate(executors):
+    if executor != executors[0]:
+      raise HarnessError(
+        f"process 0 judges by {executors[0]}, process {process} by {executor}; "
+        "set config.harness.executor to one that all hosts have"
+      )

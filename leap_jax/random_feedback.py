@@ -24,7 +24,11 @@ NOBODY = -1
 
 @dataclasses.dataclass
 class Told:
-  """How many failed answers were told what."""
+  """How many failed answers got which feedback.
+
+  All that fail are counted: those of the last turn as well, which nobody is
+  told of, and those of problems that fill up a batch.
+  """
 
   failed: int = 0
   own_problem: int = 0  # of them: nobody had failed at another problem yet

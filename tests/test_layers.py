@@ -48,6 +48,7 @@ LAYERS = (
     "leap_jax.conversations",
     "leap_jax.fitting",
     "leap_jax.hosts",
+    "leap_jax.joint_end",
     "leap_jax.memory",
     "leap_jax.metrics",
     "leap_jax.policy_io",

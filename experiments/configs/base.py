@@ -74,8 +74,8 @@ def get_config() -> config_dict.ConfigDict:
   # Where kernels run: "cpu", "cuda" (a GPU), or "auto" (the GPU where there is
   # one). The tiny policy has learnt from what the CPU executor says.
   c.harness.executor = "cpu"
-  # On a GPU: whether kernels run on the CPU executor first, so that those that
-  # fail there never reach the GPU, which takes a second over each of them.
+  # On a GPU: whether kernels run on the CPU executor first, so that those whose
+  # fault it finds never reach the GPU, which takes a second over each of them.
   c.harness.cpu_first = True
   # Time right kernels on the GPU, beside the canonical ones: what the reward
   # "rank_speed" ranks by; refused without a GPU, since the CPU times nothing.
@@ -115,9 +115,9 @@ def get_config() -> config_dict.ConfigDict:
   # works), or "auto": cudnn where it can be.
   c.sampler.attention = "auto"
   # Decoding programs: of at most so many slots on each device (0 = all rows
-  # that it has), and, where
-  # slot_ratio is below 1, smaller ones down to least_slots, each about that
-  # share of the next. More programs waste fewer slots and compile longer.
+  # that it has), and, where slot_ratio is below 1, smaller ones down to
+  # least_slots, each about that share of the next. More programs waste fewer
+  # slots and compile longer.
   c.sampler.max_slots = 0
   c.sampler.slot_ratio = 1.0
   c.sampler.least_slots = 8

@@ -52,6 +52,43 @@ def test_training_ends_with_its_time(setup, stopping, limit, expected):
   assert progress.iterations == expected
 
 
+def test_a_run_that_goes_on_has_no_hole_in_its_curve(setup, stopping):
+  run, made, start, _, _ = setup(all_wrong, stopping)
+  with run.config.unlocked():
+    run.config.eval.every = 2
+    run.config.run.save_trajectories = False
+  lines, records = [], []
+  run = dataclasses.replace(
+    run,
+    writer=SimpleNamespace(write=lambda step, values: lines.append(values)),
+    checkpoints=SimpleNamespace(
+      save=lambda step, state, record: records.append(json.dumps(record))
+    ),
+  )
+
+  def train(progress, state, num_iterations):
+    with run.config.unlocked():
+      run.config.run.num_iterations = num_iterations
+    return iterations.train(run, made, state, None, progress)[0]
+
+  progress = Progress()
+  halfway = train(progress, start, 2)
+  # What the run ends with is known already.
+  assert progress.evaluated["num_samples"] > 0
+  assert "eval/acc_at_1" in lines[1]
+  saved = json.loads(records[-1])
+  assert saved["evaluated"] == json.loads(json.dumps(progress.evaluated))
+  progress = Progress.from_record(
+    {k: v for k, v in saved.items() if k != "base"}
+  )
+  train(progress, halfway, 5)
+  assert [e["iteration"] for e in progress.evaluations] == [2, 4]
+  assert progress.evaluated is None  # the policy has changed since
+  # A checkpoint from before this was kept.
+  del saved["evaluated"], saved["base"]
+  assert Progress.from_record(saved).evaluated is None
+
+
 @pytest.mark.covers("P11")
 def test_one_group_with_spread_is_trained_on_with_true_counts(setup, stopping):
   decide = lambda r: (

@@ -7,7 +7,7 @@ import pathlib
 import jax
 import pytest
 
-from experiments import run, settings, state, workdir
+from experiments import endings, run, settings, state, workdir
 from kernels_eval import client
 from leap_jax import checkpoint, policy_io
 
@@ -111,7 +111,7 @@ def test_a_machine_without_a_compiler_says_so_once(
   monkeypatch.setenv("PATH", str(tmp_path))
   got = start(tmp_path / "run")
   lines = capsys.readouterr().err.strip().splitlines()
-  assert got == run.EXIT_MACHINE
+  assert got == endings.EXIT_MACHINE
   assert "infrastructure_error: no C++ compiler" in lines[-1]
   assert sum("no C++ compiler" in line for line in lines) == 1
 
@@ -123,7 +123,7 @@ def test_a_taken_folder_is_one_line_and_left_alone(
   folder = tmp_path / "run"
   with workdir.held(folder):
     got = start(folder)
-  assert got == run.EXIT_MACHINE
+  assert got == endings.EXIT_MACHINE
   assert "is working in" in capsys.readouterr().err.strip().splitlines()[-1]
   assert not (folder / "config.json").exists()
 

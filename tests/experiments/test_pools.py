@@ -5,8 +5,8 @@ import types
 import pytest
 
 from experiments import pools
-from experiments.config_file import UsageError
 from experiments.configs import base
+from kernels_eval import client
 
 
 def test_judges_that_time_nothing_are_refused_for_a_reward_of_times(
@@ -21,6 +21,6 @@ def test_judges_that_time_nothing_are_refused_for_a_reward_of_times(
   config.harness.executor = "auto"
   assert pools.make_pool(config) is pool and not closed
   config.method.reward = "rank_speed"
-  with pytest.raises(UsageError, match="rank_speed needs a GPU"):
+  with pytest.raises(client.HarnessError, match="rank_speed needs a GPU"):
     pools.make_pool(config)
   assert closed

@@ -204,6 +204,16 @@ def test_a_fork_of_the_warm_start_is_the_run_that_made_it(
   # What is there is left alone.
   assert fork.main(arguments) == 0
   assert "0 new runs; 2 were there" in capsys.readouterr().out
+  origin = json.loads((other.parent / "forked_from.json").read_text())
+  finished = json.loads((straight_folder / "results.json").read_text())["run"]
+  assert origin["commit"] == finished["commit"]
+  assert origin["hardware"] == finished["hardware"]
+  # A run that goes on from something else is not taken for ours.
+  (other.parent / "forked_from.json").write_text(
+    json.dumps(origin | {"checkpoint_sha256": "of another one"})
+  )
+  assert fork.main(arguments) == 2
+  assert "does not go on from this cold start" in capsys.readouterr().err
 
   workdir = tmp_path / "leap" / "seed0"
   assert num_lines(workdir) == 8  # the iterations are to be done again
@@ -223,6 +233,8 @@ def test_a_fork_needs_a_warm_start(straight_folder, tmp_path, capsys):
   ):
     assert fork.main(["fork", str(source), f"--runs={tmp_path}/runs"]) == 2
     assert words in capsys.readouterr().err
+  assert fork.main(["fork", "--help"]) == 0
+  assert "--rows=ROW,ROW" in capsys.readouterr().out
   assert fork.main(["fork", str(tmp_path)]) == 2
   assert "and --runs=DIR" in capsys.readouterr().err
   assert not (tmp_path / "runs").exists()

@@ -5,15 +5,11 @@ import gzip
 import json
 import os
 import pathlib
-import signal
 import subprocess
-import sys
-import time
 
 import pytest
 
-from experiments import collected, rows, settings, sweep, workdir
-from experiments import run as experiments_run
+from experiments import collected, endings, rows, settings, sweep, workdir
 from leap_jax import methods
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -190,7 +186,8 @@ def test_a_dry_run_says_what_there_is_to_do(tmp_path, fake, capsys):
   assert main(tmp_path, "--table=credit", "--rows=leap", "--seeds=1") == 0
   folder = tmp_path / "runs" / "gamma_0" / "seed0"
   folder.mkdir(parents=True)
-  (folder / "metrics.jsonl").write_text('{"step": 0}\n' * 7)
+  warm, line = '{"warm/loss": 1.0}\n', '{"rollout/acc_at_1": 0.5}\n'
+  (folder / "metrics.jsonl").write_text(warm * 3 + line * 7)
   capsys.readouterr()
   assert main(tmp_path, *TWO, "--dry_run") == 0
   text = capsys.readouterr().out
@@ -265,7 +262,7 @@ def test_a_run_that_fails_does_not_keep_the_others(tmp_path, fake, capsys):
 
 def test_a_fault_of_the_machine_is_tried_once_more(tmp_path, fake, capsys):
   fault = tmp_path / "runs" / "fail_leap"
-  fault.write_text(str(experiments_run.EXIT_MACHINE))
+  fault.write_text(str(endings.EXIT_MACHINE))
   assert main(tmp_path, *TWO) == 1
   # Each once more, and the others are run as ever.
   assert fake() == [
@@ -283,7 +280,7 @@ def test_a_run_waits_for_its_folder(tmp_path, fake, monkeypatch):
   """The last process of a run still writes; it ends while the sweep waits."""
   one = ("--table=credit", "--rows=leap", "--seeds=1")
   fault = tmp_path / "runs" / "fail_leap"
-  fault.write_text(str(experiments_run.EXIT_MACHINE))
+  fault.write_text(str(endings.EXIT_MACHINE))
   with contextlib.ExitStack() as process:
     folder = tmp_path / "runs" / "leap" / "seed0"
     process.enter_context(workdir.held(folder))
@@ -361,46 +358,3 @@ def test_stopped_while_collecting_no_older_result_stands_beside_new_lines(
 
 
 # A sweep whose runs only wait; prints each one's process.
-_SWEEP = """
-import sys
-from experiments import sweep
-popen = sweep.subprocess.Popen
-def start(command, **options):
-  wait = "import time; print('begun', flush=True); time.sleep(60)"
-  options["stdout"] = None
-  child = popen([command[0], "-c", wait], **options)
-  print(child.pid, flush=True)
-  return child
-sweep.subprocess.Popen = start
-sys.exit(sweep.main(["sweep", *sys.argv[1:]]))
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_run_ends_with_its_sweep(tmp_path, number):
-  process = subprocess.Popen(
-    [
-      sys.executable,
-      "-c",
-      _SWEEP,
-      f"--config={QUICKSTART}",
-      f"--runs={tmp_path / 'runs'}",
-      f"--results={tmp_path / 'kept'}",
-      *TWO,
-    ],
-    stdout=subprocess.PIPE,
-    stderr=subprocess.PIPE,
-    text=True,
-    cwd=ROOT,
-  )
-  first = {process.stdout.readline().strip() for _ in range(2)}
-  (child,) = first - {"begun"}
-  process.send_signal(number)
-  _, errors = process.communicate(timeout=60)
-  if number == signal.SIGINT:
-    assert process.returncode == 1
-    assert "stopped; the same command goes on" in errors
-  deadline = time.monotonic() + 30
-  while pathlib.Path(f"/proc/{child}").exists():
-    assert time.monotonic() < deadline
-    time.sleep(0.05)

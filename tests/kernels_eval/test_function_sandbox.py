@@ -14,26 +14,12 @@ from kernels_eval import seccomp
 from kernels_eval.cpu import host
 from kernels_eval.functions import answer, child, judging, pipelines
 from kernels_eval.outcome import Stop
-from kernels_eval.schema import Request, Status
+from kernels_eval.schema import Status
 from kernels_eval.settings import Settings
+from tests.kernels_eval import function_lab
+from tests.kernels_eval.function_lab import RIGHT, verdict_on
 
-NAME = "fn-even-square-sum"
-RIGHT = "return sum(x * x for x in xs if x % 2 == 0)"
-
-
-@pytest.fixture(scope="module")
-def judge(tmp_path_factory):
-  made = judging.FunctionJudge(
-    tmp_path_factory.mktemp("functions"), Settings(run_cpu_s=1.0), seed=5
-  )
-  yield made
-  made.close()
-
-
-def verdict_on(judge, body):
-  text = f"```python\ndef solve(xs):\n  {body}\n```"
-  return judge.evaluate(Request("1", NAME, text))
-
+judge = function_lab.judge
 
 # Ways around the list of modules: to the system, and to what is being judged.
 _POSIX = (

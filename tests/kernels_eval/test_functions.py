@@ -7,10 +7,13 @@ import pytest
 
 from kernels_eval import __main__ as cli
 from kernels_eval import client, problems
-from kernels_eval.functions import answer, judging, pipelines
+from kernels_eval.functions import answer, pipelines
 from kernels_eval.outcome import Stop
 from kernels_eval.schema import Request, Status
-from kernels_eval.settings import Settings
+from tests.kernels_eval import function_lab
+from tests.kernels_eval.function_lab import NAME, RIGHT, verdict_on
+
+judge = function_lab.judge
 
 XS = [3, -4, -4, 12, 6, 6, -15]
 
@@ -137,23 +140,6 @@ def test_only_some_modules_may_be_imported():
 
 
 # ------------------------------------------------------------------- judging
-
-NAME = "fn-even-square-sum"
-RIGHT = "return sum(x * x for x in xs if x % 2 == 0)"
-
-
-@pytest.fixture(scope="module")
-def judge(tmp_path_factory):
-  made = judging.FunctionJudge(
-    tmp_path_factory.mktemp("functions"), Settings(run_cpu_s=1.0), seed=5
-  )
-  yield made
-  made.close()
-
-
-def verdict_on(judge, body, name=NAME):
-  text = f"```python\ndef solve(xs):\n  {body}\n```"
-  return judge.evaluate(Request("1", name, text))
 
 
 def test_a_right_function_passes_every_test(judge):
