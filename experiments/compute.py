@@ -9,7 +9,7 @@ import jax
 from experiments.config_file import UsageError
 from experiments.state import Run
 from leap_jax import checkpoint, fitting, hosts, lora, sharding, update
-from leap_jax.models import attention, transformer
+from leap_jax.models import attention_choice, transformer
 from leap_jax.models.whole_rows import REMAT
 from leap_jax.trained import Trained, whole_policy
 from leap_jax.types import Bucket, TrainState
@@ -172,7 +172,7 @@ def compile_update(
       run.model,
       run.mesh,
       remat=remat,
-      attention=attention.choose(policy.dtype, run.model),
+      attention=attention_choice.choose(policy.dtype, run.model),
       layers=policy.layers,
     )
     compute = update.Compute(

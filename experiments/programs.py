@@ -22,7 +22,7 @@ from leap_jax import (
   sharding,
   update,
 )
-from leap_jax.models import attention, joined_layers
+from leap_jax.models import attention, attention_choice, joined_layers
 from leap_jax.types import Bucket, TrainState
 
 
@@ -63,13 +63,13 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
   s = config.sampler
   implementation = s.attention
   if implementation == "auto":
-    implementation = attention.choose(s.dtype, model)
+    implementation = attention_choice.choose(s.dtype, model)
   elif implementation == attention.CUDNN:
-    fault = attention.fault_of_cudnn(s.dtype, model)
+    fault = attention_choice.fault_of_cudnn(s.dtype, model)
     if fault is not None:
       raise UsageError(f"config.sampler.attention=cudnn: {fault}")
   if s.shared_prompts:
-    fault = attention.fault_of_sharing(s.dtype, model)
+    fault = attention_choice.fault_of_sharing(s.dtype, model)
     if fault is not None:
       raise UsageError(f"config.sampler.shared_prompts=True: {fault}")
   return sampling.Settings(
@@ -85,6 +85,9 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
     prompts_per_call=s.prompts_per_call,
     shares_prompts=s.shared_prompts,
     joins_kernels=joined_layers.are_usable(s.dtype, model, implementation),
+    token_implementation=attention_choice.choose_for_one_token(
+      s.dtype, model, implementation, s.shared_prompts
+    ),
   )
 
 

@@ -45,6 +45,9 @@ class Settings:
   # What lies between decoding's matrix products, as few kernels: see
   # `joined_layers`. For cuDNN.
   joins_kernels: bool = False
+  # Of the attention of each row's new token; None = `implementation`. It may be
+  # `attention.PALLAS` beside cuDNN.
+  token_implementation: str | None = None
 
 
 class SamplerState(NamedTuple):
@@ -312,7 +315,7 @@ def decode(
       local.lengths,
       done,
       places,
-      settings.implementation,
+      settings.token_implementation or settings.implementation,
       joined_layers.layers if settings.joins_kernels else decoding.layers,
     )
     lengths = local.lengths + ~done

@@ -20,7 +20,7 @@ from experiments import compute, programs, state
 from experiments.bench import bare_run, flops, peaks, record
 from experiments.bench.sampler import model_of
 from leap_jax import batching, compilations, fitting, sharding, update
-from leap_jax.models import attention, transformer
+from leap_jax.models import attention_choice, transformer
 from leap_jax.models.config import ModelConfig
 from leap_jax.types import Bucket, TrainState
 
@@ -180,7 +180,7 @@ def timed(
     "devices": prepared.mesh.size,
     "model_devices": config.run.model_devices,
     "dtype": config.policy.dtype,
-    "attention": attention.choose(config.policy.dtype, prepared.model),
+    "attention": attention_choice.choose(config.policy.dtype, prepared.model),
     "remat": prepared.step.choice,
     "layers": config.policy.layers,
     "lora_rank": config.policy.lora_rank,

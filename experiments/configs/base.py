@@ -111,7 +111,8 @@ def get_config() -> config_dict.ConfigDict:
   # Of weights and caches while sampling: "float32" or "bfloat16". Another one
   # than policy.dtype is told at start: sampler and trainer round differently.
   c.sampler.dtype = "float32"
-  # "xla", "cudnn" (NVIDIA, 16 bits), or "auto": cudnn where it can be.
+  # "xla", "cudnn" (NVIDIA, 16 bits; each new token's is our own where it
+  # works), or "auto": cudnn where it can be.
   c.sampler.attention = "auto"
   # Decoding programs: of at most so many slots on each device (0 = all rows
   # that it has), and, where slot_ratio is below 1, smaller ones down to

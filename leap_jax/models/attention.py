@@ -1,8 +1,9 @@
-"""Grouped-query attention: one definition, two implementations.
+"""Grouped-query attention: one definition, three implementations.
 
 `xla` is einsum and softmax: every platform, every dtype, any mask. `cudnn` is
 the fused kernel of NVIDIA's library: 16-bit floats, no [T, S] matrix in memory,
-and masks given as lengths, so that its cost follows them.
+and masks given as lengths, so that its cost follows them. `pallas` is ours, for
+one new token of each row (`token_attention`), beside cuDNN's for all else.
 
 Three cases, by what a query may see. Training and the first reading of a prompt
 have rows that begin at position 0 (`whole_rows`); a later turn reads several
@@ -16,122 +17,13 @@ itself included (Gemma 3's local layers); it is a whole number, a traced one
 (layers of a scan differ), or None for no limit.
 """
 
-import functools
-import warnings
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 
-from leap_jax.models.config import ModelConfig
-
-XLA, CUDNN = "xla", "cudnn"
-IMPLEMENTATIONS = (XLA, CUDNN)
+XLA, CUDNN, PALLAS = "xla", "cudnn", "pallas"
+IMPLEMENTATIONS = (XLA, CUDNN)  # of everything
 
 _MASKED = -1e30
-
-
-class Heads(NamedTuple):
-  """What of a model decides which kernels there are for it."""
-
-  num_heads: int
-  num_kv_heads: int
-  head_size: int
-
-
-def choose(dtype, config: ModelConfig, device: jax.Device | None = None) -> str:
-  """The implementation for a model on a device, chosen once at start.
-
-  Args:
-    dtype: of queries, keys and values.
-    config: of the model.
-    device: where it will run; the default device if None.
-
-  Returns:
-    "cudnn" for 16-bit floats on an NVIDIA GPU from compute capability 8.0 on
-    whose library does what it is asked for with heads of this size, else "xla".
-  """
-  device = device or jax.devices()[0]
-  if _fault_of_device(dtype, device) is not None:
-    return XLA
-  fault = fault_of_cudnn(dtype, config, device)
-  if fault is not None:
-    warnings.warn(f"cuDNN's attention is not used: {fault}", stacklevel=2)
-    return XLA
-  return CUDNN
-
-
-def _fault_of_device(dtype, device):
-  """Why nothing of cuDNN can be tried; None if it can."""
-  is_nvidia = device.platform == "gpu" and "NVIDIA" in device.device_kind
-  capability = float(getattr(device, "compute_capability", 0.0))
-  is_short = jnp.dtype(dtype) in (jnp.bfloat16, jnp.float16)
-  if is_nvidia and is_short and capability >= 8.0:
-    return None
-  return (
-    "it needs an NVIDIA GPU of compute capability 8.0 and 16-bit floats; here "
-    f"are {jnp.dtype(dtype).name} and a {device.device_kind} device"
-  )
-
-
-def _heads_of(config):
-  return Heads(config.num_heads, config.num_kv_heads, config.head_size)
-
-
-def fault_of_cudnn(
-  dtype, config: ModelConfig, device: jax.Device | None = None
-) -> str | None:
-  """Why cuDNN's attention cannot be used, as of `choose`; None if it can."""
-  fault = _fault_of_device(dtype, device or jax.devices()[0])
-  for case in ("training", "decoding"):
-    fault = fault or _fault(jnp.dtype(dtype), _heads_of(config), case)
-  return fault
-
-
-def fault_of_sharing(dtype, config: ModelConfig) -> str | None:
-  """Why groups cannot share prompts (`behind_prompts`); None if they can."""
-  if config.local_layers:
-    return "layers of this model see only a part of the past"
-  fault = fault_of_cudnn(dtype, config)
-  if fault is not None:
-    return f"it needs cuDNN's attention: {fault}"
-  return _fault(jnp.dtype(dtype), _heads_of(config), "sharing")
-
-
-def _probe(case, implementation, query, keys, values, lengths):
-  """Attention of some case; rows of 64 tokens, a few of them real."""
-  options = dict(implementation=implementation)
-  if case == "training":
-    attended = whole_rows(query, keys, values, lengths, **options)
-    is_row = jnp.arange(64)[None] < lengths[:, None]
-    return jnp.where(is_row[..., None], attended, 0)
-  if case == "decoding":
-    return one_token(query[:, :1], keys, values, lengths, **options)
-  prompts, prompt_lengths = (keys[:2], values[:2]), jnp.asarray([64, 40])
-  attend = behind_prompts if implementation == CUDNN else _behind_by_mask
-  return attend(query[:, :1], (keys, values), lengths, prompts, prompt_lengths)
-
-
-@functools.cache
-def _fault(dtype, heads: Heads, case: str) -> str | None:
-  """What is wrong with cuDNN's attention, found by trying it; None if nothing.
-
-  Some builds lack it or get it wrong (jax#32430), and heads of more than 128
-  are for compute capability 9.0 on.
-  """
-  keys = jax.random.split(jax.random.key(0), 3)
-  n, k, h = heads
-  sizes = ((8, 64, n, h), (8, 64, k, h), (8, 64, k, h))
-  wide = [jax.random.normal(k, s) for k, s in zip(keys, sizes, strict=True)]
-  short = [x.astype(dtype) for x in wide]
-  lengths = jnp.asarray([64, 33, 1, 64, 17, 50, 64, 2])
-  run = lambda name: jax.jit(functools.partial(_probe, case, name))
-  try:
-    got = run(CUDNN)(*short, lengths).astype(jnp.float32)
-    gap = float(jnp.abs(got - run(XLA)(*wide, lengths)).max())
-  except Exception as error:  # XLA's and cuDNN's own, of many kinds
-    return f"{case}: {str(error).splitlines()[0][:200]}"
-  return None if gap < 0.05 else f"{case} is off by {gap:.2g}"
 
 
 def _behind_by_mask(query, own, own_lengths, prompts, prompt_lengths):
@@ -280,17 +172,21 @@ def one_token(
   implementation: str,
   scale: float | None = None,
   window: int | jax.Array | None = None,
+  rows: jax.Array | None = None,
 ) -> jax.Array:
   """Attention of each row's newest token to its cache.
 
   Args:
     query: [B, 1, N, H].
-    keys: [B, S, K, H] of the cache, the newest token included.
-    values: [B, S, K, H] likewise.
+    keys: [R, S, K, H] of the cache, the newest token included.
+    values: [R, S, K, H] likewise.
     lengths: [B] cached tokens, the newest included.
-    implementation: one of IMPLEMENTATIONS.
+    implementation: one of IMPLEMENTATIONS, or PALLAS.
     scale: of the scores; 1 / sqrt(H) if None.
-    window: see above; without effect, and free, where S <= window.
+    window: see above, not traced for PALLAS; without effect, and free, where
+      S <= window.
+    rows: [B] of the cache that the queries look at, any if beyond R; None if
+      R = B. Only PALLAS reads no others and copies none.
 
   Returns:
     [B, 1, N * H].
@@ -298,6 +194,14 @@ def one_token(
   scale = _scale(scale, query)
   if isinstance(window, int) and keys.shape[1] <= window:
     window = None
+  if implementation == PALLAS:
+    # It is experimental: what does not use it needs no jax that has it.
+    from leap_jax.models import token_attention
+
+    past = token_attention.Past(keys, values, lengths, rows)
+    return token_attention.one_token(query, past, scale=scale, window=window)
+  if rows is not None:
+    keys, values = (x.at[rows].get(mode="clip") for x in (keys, values))
   if implementation == XLA or window is not None:
     return appended(
       query,
@@ -328,6 +232,8 @@ def behind_prompts(
   own_lengths: jax.Array,
   prompts: tuple[jax.Array, jax.Array],
   prompt_lengths: jax.Array,
+  *,
+  implementation: str,
 ) -> jax.Array:
   """Attention of each row's newest token where groups share their prompts.
 
@@ -336,7 +242,7 @@ def behind_prompts(
 
       (exp(l1) o1 + exp(l2) o2) / (exp(l1) + exp(l2))
 
-  (Juravsky et al. 2024, Hydragen, arXiv 2402.05099.) cuDNN only.
+  (Juravsky et al. 2024, Hydragen, arXiv 2402.05099.)
 
   Args:
     query: [R, 1, N, H] of R = P * G rows; a group's rows are neighbours.
@@ -345,10 +251,22 @@ def behind_prompts(
     own_lengths: [R] of them, at least 1.
     prompts: keys and values [P, T, K, H].
     prompt_lengths: [P], at least 1.
+    implementation: one of IMPLEMENTATIONS, or PALLAS.
 
   Returns:
     [R, 1, N * H].
   """
+  inputs = (query, own, own_lengths, prompts, prompt_lengths)
+  if implementation == XLA:
+    return _behind_by_mask(*inputs)
+  if implementation == PALLAS:
+    from leap_jax.models import token_attention
+
+    return token_attention.behind_prompts(
+      query,
+      token_attention.Past(*own, own_lengths),
+      token_attention.Past(*prompts, prompt_lengths),
+    )
   r, _, n, h = query.shape
   p, k = prompt_lengths.shape[0], own[0].shape[2]
   options = dict(scale=h**-0.5, is_causal=False, return_residual=True)

@@ -27,16 +27,24 @@ from leap_jax.models.config import ModelConfig
 _MLP_BLOCK = 1024  # features of one program
 
 
-def _call(kernel, grid, outputs, aliases, *inputs):
-  """Runs a kernel whose references are whole arrays."""
-  return pl.pallas_call(
-    kernel,
+@functools.cache
+def _compiled(kernel, config, grid, outputs, aliases):
+  """Under its own `jit`: a program lowers it once for all layers."""
+  call = pl.pallas_call(
+    functools.partial(kernel, config),
     grid=grid,
     out_shape=outputs,
-    input_output_aliases=aliases,
+    input_output_aliases=dict(aliases),
     compiler_params=triton.CompilerParams(num_warps=4),
     interpret=jax.default_backend() != "gpu",
-  )(*inputs)
+  )
+  return jax.jit(call)
+
+
+def _call(kernel, config, grid, outputs, aliases, *inputs):
+  """Runs a kernel whose references are whole arrays."""
+  aliases = tuple(aliases.items())
+  return _compiled(kernel, config, grid, outputs, aliases)(*inputs)
 
 
 def _like(array, *shape):
@@ -113,9 +121,8 @@ def add_norm(config: ModelConfig, x: jax.Array, products: jax.Array, weights):
   Returns:
     ([B, D] stream, [B, D] normed), dtype of `x`.
   """
-  kernel = functools.partial(_add_norm_kernel, config)
-  outputs = (_like(x), _like(x))
-  return _call(kernel, (x.shape[0],), outputs, {}, x, products, weights)
+  outputs, inputs = (_like(x), _like(x)), (x, products, weights)
+  return _call(_add_norm_kernel, config, (x.shape[0],), outputs, {}, *inputs)
 
 
 def _heads_kernel(
@@ -231,7 +238,8 @@ def heads(
   inputs = (products, weights, turns, places, keys, values)
   count = len(jax.tree.leaves(inputs))
   query, keys, values = _call(
-    functools.partial(_heads_kernel, config),
+    _heads_kernel,
+    config,
     (b,),
     (
       jax.ShapeDtypeStruct((b, config.num_heads * config.head_size), dtype),
@@ -259,7 +267,8 @@ def gated(config: ModelConfig, gate_up: jax.Array) -> jax.Array:
   """The MLP's middle: [B, 2 F] gates and values -> [B, F] their products."""
   b, width = gate_up.shape[0], gate_up.shape[1] // 2
   return _call(
-    functools.partial(_gated_kernel, config),
+    _gated_kernel,
+    config,
     (b, pl.cdiv(width, _MLP_BLOCK)),
     _like(gate_up, b, width),
     {},

@@ -266,10 +266,7 @@ def _last(config, weights, x, lengths):
 
 
 def gather(tree, rows, width: int):
-  """Rows of caches (all: None), their first `width` tokens.
-
-  [R, S, ..] -> [B, width, ..]
-  """
+  """Rows (all: None), their first tokens: [R, S, ..] -> [B, width, ..]."""
   if rows is None:
     return jax.tree.map(lambda x: x[:, :width], tree)
   take = lambda x: x.at[rows, :width].get(mode="clip")
@@ -344,7 +341,7 @@ def add_token(
     lengths: [B] cached tokens, a shared prompt's too: the new one's position.
     is_idle: [B] slots whose result nobody needs.
     places: of the slots; None if slot i runs row i.
-    implementation: of attention.
+    implementation: of attention, `attention.PALLAS` among them.
     layers: these or others that do the same (`joined_layers`).
 
   Returns:
@@ -359,6 +356,9 @@ def add_token(
     own = own - (shared if places is None else shared.at[at].get(mode="clip"))
   # What nobody needs looks at one key: its attention costs little.
   seen, runs = own + 1, ~is_idle
+  # Our kernel finds a slot's row; cuDNN wants each row's query beside it.
+  finds_rows = implementation == attention.PALLAS and prompts is None
+  places = None if finds_rows else places
   if places is not None:
     has_slot = jnp.zeros(num_rows, bool).at[places.rows].set(True, mode="drop")
     seen, runs = seen[places.slots], has_slot & runs[places.slots]
@@ -370,14 +370,13 @@ def add_token(
   def attend(i, query, cache, window):
     if places is not None:
       query = query[places.slots]
+    how = dict(implementation=implementation)
     if prompts is None:
-      attended = attention.one_token(
-        query, *cache, seen, implementation=implementation, window=window
-      )
+      how |= dict(window=window, rows=at if finds_rows else None)
+      attended = attention.one_token(query, *cache, seen, **how)
     else:
-      attended = attention.behind_prompts(
-        query, cache, seen, prompts.caches[i], prompt_seen
-      )
+      shared = (prompts.caches[i], prompt_seen)
+      attended = attention.behind_prompts(query, cache, seen, *shared, **how)
     if places is not None:
       attended = attended.at[places.rows].get(mode="clip")
     return attended

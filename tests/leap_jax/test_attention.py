@@ -9,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from leap_jax.models import attention, sizes
+from leap_jax.models import attention, attention_choice, sizes
 
 MODEL = sizes.model_config("micro", 50)
-HEADS = attention.Heads(MODEL.num_heads, MODEL.num_kv_heads, MODEL.head_size)
+HEADS = attention_choice.Heads(
+  MODEL.num_heads, MODEL.num_kv_heads, MODEL.head_size
+)
 B, T, N, K, H = 3, 7, 6, 2, 8
 
 
@@ -80,8 +82,8 @@ def test_a_window_may_be_traced():
 
 def test_a_cpu_has_one_implementation():
   cpu = jax.devices("cpu")[0]
-  assert attention.choose(jnp.bfloat16, MODEL, cpu) == "xla"
-  fault = attention.fault_of_cudnn(jnp.bfloat16, MODEL, cpu)
+  assert attention_choice.choose(jnp.bfloat16, MODEL, cpu) == "xla"
+  fault = attention_choice.fault_of_cudnn(jnp.bfloat16, MODEL, cpu)
   assert "needs an NVIDIA GPU" in fault and "bfloat16 and a cpu" in fault
 
 
@@ -100,36 +102,44 @@ def library(monkeypatch):
     return jax.tree.map(lambda x: x * wrong["factor"], got)
 
   monkeypatch.setattr(attention, "_fused", fused)
-  attention._fault.cache_clear()
+  attention_choice._fault.cache_clear()
   yield wrong
-  attention._fault.cache_clear()
+  attention_choice._fault.cache_clear()
 
 
 def test_a_library_that_works_is_used(library):
   for case in ("training", "decoding", "sharing"):
-    assert attention._fault(jnp.dtype(jnp.bfloat16), HEADS, case) is None
+    assert (
+      attention_choice._fault(jnp.dtype(jnp.bfloat16), HEADS, case, "cudnn")
+      is None
+    )
   # The model's own heads are tried.
   gpu = types.SimpleNamespace(
     platform="gpu", device_kind="NVIDIA A100", compute_capability="8.0"
   )
-  assert attention.choose(jnp.bfloat16, MODEL, gpu) == "cudnn"
+  assert attention_choice.choose(jnp.bfloat16, MODEL, gpu) == "cudnn"
   wide = dataclasses.replace(MODEL, head_size=256)
   with pytest.warns(UserWarning, match="heads of more than 128"):
-    assert attention.choose(jnp.bfloat16, wide, gpu) == "xla"
+    assert attention_choice.choose(jnp.bfloat16, wide, gpu) == "xla"
 
 
 def test_a_library_that_does_not_is_not_used(library):
   short = jnp.dtype(jnp.bfloat16)
   library["factor"] = 1.1
-  assert "decoding is off by" in attention._fault(short, HEADS, "decoding")
+  assert "decoding is off by" in attention_choice._fault(
+    short, HEADS, "decoding", "cudnn"
+  )
   library["error"] = "no engine\nfor this"
-  assert attention._fault(short, HEADS, "sharing") == "sharing: no engine"
+  assert (
+    attention_choice._fault(short, HEADS, "sharing", "cudnn")
+    == "sharing: no engine"
+  )
 
 
 def test_a_cpu_shares_no_prompts():
-  assert "needs cuDNN" in attention.fault_of_sharing(jnp.bfloat16, MODEL)
+  assert "needs cuDNN" in attention_choice.fault_of_sharing(jnp.bfloat16, MODEL)
   local = dataclasses.replace(MODEL, local_layers=(0,), local_window=4)
-  assert "only a part" in attention.fault_of_sharing(jnp.bfloat16, local)
+  assert "only a part" in attention_choice.fault_of_sharing(jnp.bfloat16, local)
 
 
 def test_rows_behind_a_shared_prompt_see_what_they_would_alone(library):
@@ -143,8 +153,9 @@ def test_rows_behind_a_shared_prompt_see_what_they_would_alone(library):
     (make(keys[3], 2, 5, K), make(keys[4], 2, 5, K)),
     jnp.asarray([4, 2]),
   )
+  run = lambda implementation: jax.jit(
+    functools.partial(attention.behind_prompts, implementation=implementation)
+  )
   np.testing.assert_allclose(
-    jax.jit(attention.behind_prompts)(*inputs),
-    jax.jit(attention._behind_by_mask)(*inputs),
-    atol=1e-5,
+    run("cudnn")(*inputs), run("xla")(*inputs), atol=1e-5
   )

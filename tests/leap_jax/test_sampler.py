@@ -159,18 +159,20 @@ def as_if_fused(monkeypatch):
 
 
 @pytest.mark.parametrize(
-  "implementation,shares_prompts,joins_kernels",
+  "implementation,shares_prompts,joins_kernels,token_implementation",
   [
-    ("xla", False, False),
-    ("cudnn", False, False),
-    ("cudnn", True, False),
-    ("cudnn", True, True),
+    ("xla", False, False, None),
+    ("cudnn", False, False, None),
+    ("cudnn", True, False, None),
+    ("cudnn", False, False, "pallas"),
+    ("cudnn", True, True, "pallas"),
   ],
 )
 def test_slots_change_no_completion(
   implementation,
   shares_prompts,
   joins_kernels,
+  token_implementation,
   model,
   params,
   two_turns,
@@ -194,6 +196,7 @@ def test_slots_change_no_completion(
     prompts_per_call=1,
     shares_prompts=shares_prompts,
     joins_kernels=joins_kernels,
+    token_implementation=token_implementation,
   )
   made = sampler.make_sampler(model, two_turns, settings, params)
   calls = list(
