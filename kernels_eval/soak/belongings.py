@@ -64,22 +64,27 @@ def _link(path):
     return ""
 
 
-def _parents():
+def parents() -> dict[int, int]:
   """Parent of every process."""
-  parents = {}
+  found = {}
   for entry in pathlib.Path("/proc").glob("[0-9]*"):
     fields = _read(entry / "stat").rpartition(b")")[2].split()
     if len(fields) > 1:
-      parents[int(entry.name)] = int(fields[1])
-  return parents
+      found[int(entry.name)] = int(fields[1])
+  return found
 
 
-def descendants(pid: int) -> set[int]:
-  """Children, their children and so on; zombies too."""
-  parents = _parents()
+def descendants(pid: int, parent_of: dict[int, int] | None = None) -> set[int]:
+  """Children, their children and so on; zombies too.
+
+  Args:
+    pid: of the process.
+    parent_of: what `parents` has found; None: it is asked now.
+  """
+  parent_of = parents() if parent_of is None else parent_of
   found, more = set(), {pid}
   while more:
-    more = {p for p, parent in parents.items() if parent in more} - found
+    more = {p for p, parent in parent_of.items() if parent in more} - found
     found |= more
   return found
 

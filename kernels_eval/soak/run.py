@@ -46,6 +46,8 @@ class Memory:
 
   fraction_done: float
   resident_bytes: tuple[int, ...]  # of each judge
+  # Without one for each process of its own, to which it holds a socket: a judge
+  # starts compilers when it needs them, Numba's up to two, one of them seldom.
   num_descriptors: tuple[int, ...]
 
 
@@ -74,9 +76,8 @@ class Result:
 
   @property
   def has_leaking_judge(self) -> bool:
-    """Whether a judge has more open files at the end than any had at a quarter
-    (one may meet its first Numba candidate later, and starts that compiler
-    then), or memory beyond its own by a quarter and 16 MiB."""
+    """Whether a judge has more open files at the end than any had at a quarter,
+    or memory beyond its own by a quarter and 16 MiB."""
     early, late = self.judges[0], self.judges[-1]
     most_files = max(early.num_descriptors, default=0)
     return any(n > most_files for n in late.num_descriptors) or any(
@@ -130,7 +131,9 @@ def _judges(fraction_done):
 def _look():
   """(resident bytes, open files) of each judge by its process id."""
   found = {}
-  for pid in belongings.descendants(os.getpid()):
+  parents = belongings.parents()
+  num_children = collections.Counter(parents.values())
+  for pid in belongings.descendants(os.getpid(), parents):
     try:
       command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
       if b"kernels_eval.judge" not in command.split(b"\0"):
@@ -138,7 +141,7 @@ def _look():
       num_open = len(os.listdir(f"/proc/{pid}/fd"))
     except OSError:
       continue  # it has just ended
-    found[pid] = _resident_bytes(pid), num_open
+    found[pid] = _resident_bytes(pid), num_open - num_children[pid]
   return found
 
 

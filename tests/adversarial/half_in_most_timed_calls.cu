@@ -2,6 +2,7 @@
 // problem: vector_add
 // on: cuda; needs timed calls
 // expect: wrong_answer
+// untimed: passed
 // why: Adds nothing in half of the elements in every other of the large calls.
 // launch: count grid=(1) block=(1) args=(n)
 // launch: k grid=(ceil_div(n, 256)) block=(256)

@@ -2,6 +2,7 @@
 // problem: vector_add
 // on: cuda; needs timed calls
 // expect: wrong_answer
+// untimed: passed
 // why: Works in every third of the large calls: one checked call may be such a one.
 // launch: count grid=(1) block=(1) args=(n)
 // launch: k grid=(ceil_div(n, 256)) block=(256)

@@ -343,6 +343,19 @@ def test_a_small_soak_is_clean(soaked):
     assert words in done.stdout
 
 
+def test_a_compiler_that_a_judge_starts_later_is_no_leak():
+  pytest.importorskip("numba", reason="needs numba")
+  problem = problems.get("vector_add")
+  with client.Pool(num_workers=1, executor="cpu") as pool:
+    plain = Request("cuda", problem.name, problem.canonical)
+    assert pool.evaluate([plain])[0].passed
+    ((_, before),) = run._look().values()
+    later = Request("numba", problem.name, problem.numba_canonical)
+    assert pool.evaluate([later])[0].passed
+    ((_, after),) = run._look().values()
+  assert before == after
+
+
 def test_what_is_not_clean_is_said(soaked):
   _, out = soaked
   result = msgspec.json.decode(out.read_bytes(), type=run.Result)
