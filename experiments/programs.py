@@ -13,6 +13,7 @@ from leap_jax import (
   batching,
   buffer,
   corrections,
+  draw_kernels,
   draws,
   fitting,
   methods,
@@ -72,6 +73,7 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
     fault = attention_choice.fault_of_sharing(s.dtype, model)
     if fault is not None:
       raise UsageError(f"config.sampler.shared_prompts=True: {fault}")
+  joins_kernels = joined_layers.are_usable(s.dtype, model, implementation)
   return sampling.Settings(
     rule=draws.Rule(config.rollout.temperature, s.top_k, s.top_p, s.min_p),
     stop_tokens=tuple(stop_tokens),
@@ -84,7 +86,8 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
     prefix_step=s.prefix_step,
     prompts_per_call=s.prompts_per_call,
     shares_prompts=s.shared_prompts,
-    joins_kernels=joined_layers.are_usable(s.dtype, model, implementation),
+    joins_kernels=joins_kernels,
+    draws_by_kernel=draw_kernels.is_usable(joins_kernels),
     token_implementation=attention_choice.choose_for_one_token(
       s.dtype, model, implementation, s.shared_prompts
     ),

@@ -21,6 +21,7 @@ instead of one for each id.
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import chex
 import jax
@@ -29,7 +30,8 @@ import jax.numpy as jnp
 BLOCK = 128
 """Ids of a block: a row of them is a few cache lines on a GPU."""
 _ONE_BLOCK = 1024  # up to so many ids a plain draw is as cheap
-_CUT = -1e30  # finite: differences of two are 0, not NaN
+CUT = -1e30
+"""Logit of what is left out. Finite: differences of two are 0, not NaN."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +114,7 @@ def _cut(scaled, total, rule):
   """[B, V] without what the rule leaves out. Compared as log-probabilities, as
   the threshold was found: `total` added back rounds it above its own id."""
   logp = scaled - total[:, None]
-  return jnp.where(logp >= threshold(logp, rule)[:, None], scaled, _CUT)
+  return jnp.where(logp >= threshold(logp, rule)[:, None], scaled, CUT)
 
 
 def _blocks(x):
@@ -120,7 +122,7 @@ def _blocks(x):
   b, v = x.shape
   rest = -v % BLOCK
   if rest:
-    x = jnp.pad(x, ((0, 0), (0, rest)), constant_values=_CUT)
+    x = jnp.pad(x, ((0, 0), (0, rest)), constant_values=CUT)
   return x.reshape(b, -1, BLOCK)
 
 
@@ -130,12 +132,39 @@ def _log_masses(blocks):
   return top + jnp.log(jnp.exp(blocks - top[..., None]).sum(-1))
 
 
+def _scaled(logits, rule, num_ids):
+  """Logits of p, as far as a constant of each row."""
+  scaled = logits.astype(jnp.float32) / rule.temperature
+  if num_ids == scaled.shape[-1]:
+    return scaled
+  is_id = jax.lax.broadcasted_iota(jnp.int32, scaled.shape, 1) < num_ids
+  return jnp.where(is_id, scaled, CUT)
+
+
+def log_masses(logits: jax.Array, rule: Rule, num_ids: int) -> jax.Array:
+  """Of blocks of ids: the logarithm of their summed exp(logit / temperature).
+
+  Args:
+    logits: [B, V].
+    rule: with the temperature.
+    num_ids: those behind have no mass.
+
+  Returns:
+    [B, V / BLOCK, rounded up] float32.
+  """
+  return _log_masses(_blocks(_scaled(logits, rule, num_ids)))
+
+
 def _gumbel_argmax(keys, log_weights):
   return jax.vmap(jax.random.categorical)(keys, log_weights)
 
 
 def draw(
-  logits: jax.Array, keys: jax.Array, rule: Rule, num_ids: int
+  logits: jax.Array,
+  keys: jax.Array,
+  rule: Rule,
+  num_ids: int,
+  masses_of: Callable[[jax.Array, Rule, int], jax.Array] = log_masses,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
   """Samples one id for each row, from the row's own key.
 
@@ -144,19 +173,17 @@ def draw(
     keys: [B] PRNG keys, consumed.
     rule: how.
     num_ids: those behind cannot be sampled: no token has them.
+    masses_of: `log_masses`, or what computes the same.
 
   Returns:
     (ids [B] int32, log p of them [B] float32, log_kept [B] float32).
   """
   chex.assert_equal_shape_prefix((logits, keys), 1)
-  scaled = logits.astype(jnp.float32) / rule.temperature
-  if num_ids < scaled.shape[-1]:
-    is_id = jax.lax.broadcasted_iota(jnp.int32, scaled.shape, 1) < num_ids
-    scaled = jnp.where(is_id, scaled, _CUT)
+  scaled = _scaled(logits, rule, num_ids)
   if scaled.shape[-1] <= _ONE_BLOCK:
     return _draw_plainly(scaled, keys, rule)
   blocks = _blocks(scaled)
-  masses = _log_masses(blocks)
+  masses = masses_of(logits, rule, num_ids)
   total = jax.nn.logsumexp(masses, -1)
   log_kept = jnp.zeros_like(total)
   if rule.cuts:

@@ -13,7 +13,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from leap_jax import draws, slots
+from leap_jax import draw_kernels, draws, slots
 from leap_jax.models import attention, decoding, joined_layers
 from leap_jax.types import RolloutShape
 
@@ -45,6 +45,7 @@ class Settings:
   # What lies between decoding's matrix products, as few kernels: see
   # `joined_layers`. For cuDNN.
   joins_kernels: bool = False
+  draws_by_kernel: bool = False  # see `draw_kernels`
   # Of the attention of each row's new token; None = `implementation`. It may be
   # `attention.PALLAS` beside cuDNN.
   token_implementation: str | None = None
@@ -279,7 +280,6 @@ def decode(
   else:
     local = jax.tree.map(lambda x: x.at[rows].get(mode="clip"), fields)
   has_row = rows < num_rows
-  begin_done = local.done | ~has_row
   in_whole = first_row + jnp.minimum(rows, num_rows - 1)
   keys = row_keys(key, in_whole, shape.group_size, turn)
   # Where the caches are: in place if attention follows lengths, else copied
@@ -295,12 +295,13 @@ def decode(
   caches = state.caches if stays else decoding.gather(state.caches, home, width)
   stops = jnp.asarray(settings.stop_tokens, jnp.int32)
   slot = jnp.arange(batch)
+  masses_of = (draw_kernels if settings.draws_by_kernel else draws).log_masses
 
   def body(carry):
     step, local = carry
     position_keys = jax.vmap(jax.random.fold_in)(keys, local.sampled)
     token, logprob, log_kept = draws.draw(
-      local.logits, position_keys, settings.rule, config.num_ids
+      local.logits, position_keys, settings.rule, config.num_ids, masses_of
     )
     done = local.done
     token = jnp.where(done, 0, token)
@@ -344,7 +345,7 @@ def decode(
   step, local = jax.lax.while_loop(
     goes_on,
     body,
-    (jnp.int32(0), local._replace(caches=caches, done=begin_done)),
+    (jnp.int32(0), local._replace(caches=caches, done=local.done | ~has_row)),
   )
   caches = local.caches
   if not stays:

@@ -23,6 +23,7 @@ LAYERS = (
     "leap_jax.compilations",
     "leap_jax.corrections",
     "leap_jax.dcp",
+    "leap_jax.draw_kernels",
     "leap_jax.draws",
     "leap_jax.feedback",
     "leap_jax.head",

@@ -234,6 +234,7 @@ def _measured(config, model, settings, repeats):
     "attention": settings.implementation,
     "shared_prompts": settings.shares_prompts,
     "joined_kernels": settings.joins_kernels,
+    "draws_by_kernel": settings.draws_by_kernel,
     "token_attention": settings.token_implementation,
     **full,
     "varied": found["varied"]

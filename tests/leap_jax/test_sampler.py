@@ -196,6 +196,7 @@ def test_slots_change_no_completion(
     prompts_per_call=1,
     shares_prompts=shares_prompts,
     joins_kernels=joins_kernels,
+    draws_by_kernel=joins_kernels,
     token_implementation=token_implementation,
   )
   made = sampler.make_sampler(model, two_turns, settings, params)
