@@ -13,6 +13,7 @@ and cancellation do not fail an honest kernel; float64 outputs do without it.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -94,18 +95,66 @@ def _allowed(expected, expected_float32, dtype_name, factor):
   return allowed, _FLOAT32_SLACK * _rms(own) + factor * bound.rms * rms
 
 
-def largest_allowed(
-  expected: np.ndarray,
-  expected_float32: np.ndarray,
+class Nearness(NamedTuple):
+  """How near two right outputs of the same inputs are to each other, whatever
+  the inputs are: but for `FAR_ELEMENTS` of the elements by
+  gap + share * |one of them|, and their RMS by rms + rms_share * its RMS."""
+
+  gap: float
+  share: float
+  rms: float
+  rms_share: float
+
+
+# Each of two right outputs may have all of an allowed error; the rest is for
+# inputs that are less kind than those that `nearness` knows.
+_BOTH, _BOTH_RMS = 4.0, 3.0
+FAR_ELEMENTS = 0.01
+"""Share of an output's elements that may be worse conditioned than the rest."""
+
+
+def _some(x):
+  """Elements from all of it, about a million."""
+  return x.reshape(-1)[:: x.size // 2**20 | 1]
+
+
+def nearness(
+  references: Sequence[tuple[np.ndarray, np.ndarray]],
   dtype_name: str,
   factor: float,
-) -> float:
-  """The largest error that `compare` allows any of an output's elements; 0 of
-  whole numbers. Arguments as there."""
-  if not dtypes.DTYPES[dtype_name].is_float or not expected.size:
-    return 0.0
-  allowed, _ = _allowed(expected, expected_float32, dtype_name, factor)
-  return float(allowed.max())
+) -> Nearness:
+  """Bounds for the same output with any inputs of the same kind.
+
+  Args:
+    references: of one or several inputs, in float64 and in float32 arithmetic;
+      several where an output is too small to tell what its errors may be.
+    dtype_name: a key of `dtypes.DTYPES`; whole numbers have to be the same.
+    factor: as in `compare`.
+
+  Raises:
+    ValueError: a reference is no finite number somewhere, which bounds nothing.
+  """
+  if not dtypes.DTYPES[dtype_name].is_float:
+    return Nearness(0.0, 0.0, 0.0, 0.0)
+  bound = TOLERANCES[dtype_name]
+  usual, own_rms, rms = 0.0, 0.0, 0.0
+  for expected, single in references:
+    if not expected.size:
+      continue
+    expected, single = (_some(x) for x in (expected, single))
+    own = np.abs(single - expected)
+    if dtype_name == "float64":
+      own = np.zeros_like(own)
+    if not np.isfinite(own).all():
+      raise ValueError("the reference is no finite number somewhere")
+    usual = max(usual, float(np.quantile(own, 1 - FAR_ELEMENTS / 2)))
+    own_rms, rms = max(own_rms, _rms(own)), max(rms, _rms(expected))
+  return Nearness(
+    gap=_BOTH * (_FLOAT32_SLACK * usual + factor * bound.scaled * rms),
+    share=_BOTH * factor * bound.relative,
+    rms=_BOTH_RMS * _FLOAT32_SLACK * own_rms,
+    rms_share=_BOTH_RMS * factor * bound.rms,
+  )
 
 
 def error_histogram(

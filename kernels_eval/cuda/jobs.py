@@ -55,13 +55,12 @@ class Input(msgspec.Struct, frozen=True, array_like=True):
   item_bytes: int
   base_offset: int
   base_items: int
-  rolls: bool  # False: the same values in each call
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True):
   """An output of timed calls. Two of its values are far from each other where
-  they differ by more than `largest_gap` and by more than `largest_share` of the
-  second one, or only one of them is a number."""
+  they differ by more than `gap` and `share` of the second one together, or are
+  no finite numbers."""
 
   image_offset: int
   mapping_offset: int
@@ -69,8 +68,16 @@ class Output(msgspec.Struct, frozen=True, array_like=True):
   num_items: int
   dtype: str  # a key of `dtypes.DTYPES`
   poison_byte: int
-  largest_gap: float
-  largest_share: float
+  gap: float
+  share: float
+
+
+class Compared(msgspec.Struct, frozen=True, array_like=True):
+  """An output of one call beside the last subject's."""
+
+  num_far: int
+  squared_gaps: float  # summed over elements
+  squares: float  # of the last subject's, likewise
 
 
 class Subject(msgspec.Struct, frozen=True, array_like=True):
@@ -134,7 +141,8 @@ class Report(msgspec.Struct, frozen=True):
   log: str = ""
   wall_ms: float = 0.0
   times_ms: tuple[tuple[float, ...], ...] = ()  # [subject][call]
-  num_far: tuple[tuple[int, ...], ...] = ()  # [call][output] of `Timing`
+  compared: tuple[tuple[Compared, ...], ...] = ()  # [call][output]
+  is_intact: bool = True  # what of a timing's memory is none of the subjects'
   device_state: str = ""
 
 

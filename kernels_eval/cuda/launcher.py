@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from kernels_eval import dtypes
-from kernels_eval.cuda import jobs, timed_calls
+from kernels_eval.cuda import jobs, state, timed_calls
 from kernels_eval.cuda import module as module_lib
 from kernels_eval.cuda.driver import DriverError, call, cuda
 
@@ -59,8 +59,9 @@ class Launcher:
   def __init__(self, device: int, helpers: pathlib.Path):
     """Raises DriverError: there is no usable device."""
     call(cuda.cuInit, 0)
-    self.device = call(cuda.cuDeviceGet, device)
-    context = call(cuda.cuDevicePrimaryCtxRetain, self.device)
+    self._device = call(cuda.cuDeviceGet, device)
+    self.uuid = state.name_of(call(cuda.cuDeviceGetUuid, self._device).bytes)
+    context = call(cuda.cuDevicePrimaryCtxRetain, self._device)
     call(cuda.cuCtxSetCurrent, context)
     call(
       cuda.cuCtxSetLimit, cuda.CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE, _PRINTF_BYTES
@@ -79,11 +80,11 @@ class Launcher:
     return call(
       cuda.cuDeviceGetAttribute,
       getattr(cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"),
-      self.device,
+      self._device,
     )
 
   def _describe(self):
-    name = call(cuda.cuDeviceGetName, 256, self.device)
+    name = call(cuda.cuDeviceGetName, 256, self._device)
     version = call(cuda.cuDriverGetVersion)
     read = self._attribute
     return jobs.Hello(
@@ -99,7 +100,7 @@ class Launcher:
       * read("MEMORY_CLOCK_RATE")
       * read("GLOBAL_MEMORY_BUS_WIDTH")
       / 8,
-      memory_bytes=call(cuda.cuDeviceTotalMem, self.device),
+      memory_bytes=call(cuda.cuDeviceTotalMem, self._device),
     )
 
   def _load_helpers(self, path):
@@ -112,7 +113,8 @@ class Launcher:
     names = (
       "ke_scrub_shared",
       *(f"ke_repeat_{n}" for n in (1, 2, 4, 8)),
-      *(f"ke_count_far_{name}" for name in dtypes.DTYPES),
+      *(f"ke_compare_{name}" for name in dtypes.DTYPES),
+      "ke_digest",
     )
     functions = {
       n: call(cuda.cuModuleGetFunction, module, n.encode()) for n in names

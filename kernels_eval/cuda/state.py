@@ -3,40 +3,61 @@ memory. Every answer is text for a record; none decides anything."""
 
 import contextlib
 import os
+import uuid as uuid_lib
 
 import pynvml
 
 
+def name_of(uuid: bytes) -> str:
+  """How the library names a device of which CUDA says these 16 bytes. It knows
+  nothing of CUDA's order of devices, nor of CUDA_VISIBLE_DEVICES."""
+  return f"GPU-{uuid_lib.UUID(bytes=bytes(uuid))}"
+
+
 @contextlib.contextmanager
-def _visible():
-  """Handles of the devices that CUDA shows this process, in its order. The
-  library itself knows nothing of CUDA_VISIBLE_DEVICES."""
+def _started():
   pynvml.nvmlInit()
   try:
-    yield [
-      pynvml.nvmlDeviceGetHandleByIndex(i)
-      for i in choose(_uuids(), os.environ.get("CUDA_VISIBLE_DEVICES"))
-    ]
+    yield
   finally:
     pynvml.nvmlShutdown()
 
 
-def _uuids():
-  count = pynvml.nvmlDeviceGetCount()
-  handles = (pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(count))
-  return [pynvml.nvmlDeviceGetUUID(handle) for handle in handles]
+def describe(name: str) -> str:
+  """Clocks, temperature and what holds the clocks back, in one line; the
+  reason where the library does not answer.
+
+  Args:
+    name: of `name_of`.
+  """
+  try:
+    with _started():
+      device = pynvml.nvmlDeviceGetHandleByUUID(name)
+      processor = pynvml.nvmlDeviceGetClockInfo(device, pynvml.NVML_CLOCK_SM)
+      memory = pynvml.nvmlDeviceGetClockInfo(device, pynvml.NVML_CLOCK_MEM)
+      temperature = pynvml.nvmlDeviceGetTemperature(
+        device, pynvml.NVML_TEMPERATURE_GPU
+      )
+      slowed = pynvml.nvmlDeviceGetCurrentClocksEventReasons(device)
+      return (
+        f"SM {processor} MHz, memory {memory} MHz, {temperature} C, "
+        f"clock limits {slowed:#x}"
+      )
+  except pynvml.NVMLError as error:
+    return f"device state unknown: {error}"
 
 
 def choose(uuids: list[str], visible: str | None) -> list[int]:
   """Which of the machine's devices a process sees.
 
   Args:
-    uuids: of all devices, by index.
+    uuids: of all devices, by the library's index.
     visible: CUDA_VISIBLE_DEVICES; None where it is not set.
 
   Returns:
-    Their indices in the process's order: numbers, or beginnings of UUIDs. As
-    CUDA does, the list ends at the first entry that names no device.
+    Their indices: of numbers, which mean the same to CUDA where the devices are
+    alike or CUDA_DEVICE_ORDER is PCI_BUS_ID, or of beginnings of UUIDs. As CUDA
+    does, the list ends at the first entry that names no device.
   """
   if visible is None:
     return list(range(len(uuids)))
@@ -54,33 +75,16 @@ def choose(uuids: list[str], visible: str | None) -> list[int]:
   return chosen
 
 
-def describe(index: int) -> str:
-  """Clocks, temperature and what holds the clocks back, in one line; the
-  reason where the library does not answer."""
-  try:
-    with _visible() as devices:
-      device = devices[index]
-      processor = pynvml.nvmlDeviceGetClockInfo(device, pynvml.NVML_CLOCK_SM)
-      memory = pynvml.nvmlDeviceGetClockInfo(device, pynvml.NVML_CLOCK_MEM)
-      temperature = pynvml.nvmlDeviceGetTemperature(
-        device, pynvml.NVML_TEMPERATURE_GPU
-      )
-      slowed = pynvml.nvmlDeviceGetCurrentClocksEventReasons(device)
-      return (
-        f"SM {processor} MHz, memory {memory} MHz, {temperature} C, "
-        f"clock limits {slowed:#x}"
-      )
-  except (pynvml.NVMLError, IndexError) as error:
-    return f"device state unknown: {error}"
-
-
 def used_bytes() -> tuple[int, ...] | None:
   """Memory in use by anybody on each device that CUDA shows this process, or
-  None where the library does not say."""
+  None where the library does not say or knows none of them."""
   try:
-    with _visible() as devices:
-      return tuple(
-        int(pynvml.nvmlDeviceGetMemoryInfo(device).used) for device in devices
-      )
+    with _started():
+      count = pynvml.nvmlDeviceGetCount()
+      devices = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(count)]
+      uuids = [pynvml.nvmlDeviceGetUUID(device) for device in devices]
+      chosen = choose(uuids, os.environ.get("CUDA_VISIBLE_DEVICES"))
+      used = (pynvml.nvmlDeviceGetMemoryInfo(devices[i]).used for i in chosen)
+      return tuple(int(n) for n in used) or None
   except pynvml.NVMLError:
     return None

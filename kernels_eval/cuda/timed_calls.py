@@ -1,10 +1,11 @@
 """Programs timed in turn on one GPU, in a launcher.
 
 All programs of a call get the same inputs, which differ from call to call. What
-the first program writes, in every call, is kept aside and compared on the
-device with what the last one writes: idle, stale or partial work in some of the
-calls is seen in each of them. That comparison is coarse; the judge checks one
-call, which the programs cannot tell from the others, as closely as a case.
+the first program writes, in every call, is put aside and compared on the device
+with what the last one writes: idle, stale or partial work is seen in each call.
+One call, which the programs cannot tell from the others while they run, the
+judge checks as closely as a case: to that end its outputs stay on the device
+until the last call is over, under a checksum that is read at once.
 """
 
 import contextlib
@@ -19,6 +20,15 @@ from kernels_eval.cuda.driver import DriverError, call, cuda
 _CLEAR = 0xDD
 _PATTERN = 0xFF
 _BLOCK = 256
+# As `Compared` of helpers.cu, and a checksum.
+_SUMS = np.dtype(
+  [
+    ("num_far", np.uint64),
+    ("squared_gaps", np.float64),
+    ("squares", np.float64),
+    ("digest", np.uint64),
+  ]
+)
 
 
 def measure(launcher, job: jobs.Timing, memory) -> jobs.Report:
@@ -34,161 +44,175 @@ def measure(launcher, job: jobs.Timing, memory) -> jobs.Report:
     DriverError: the device has.
   """
   host = np.frombuffer(memory, np.uint8)
-  stream = launcher.stream
-  num_timed = len(job.rolls) - job.num_warm
-  num_far = np.zeros((len(job.rolls), len(job.outputs)), np.uint64)
   with contextlib.ExitStack() as stack:
-
-    def allocate(num_bytes):
-      address = call(cuda.cuMemAlloc, max(num_bytes, 256))
-      stack.callback(_free, address)
-      return int(address)
-
-    base = allocate(job.image_bytes)
-    tables = []
-    for item in job.inputs:
-      num_bytes = item.base_items * item.item_bytes
-      tables.append(allocate(num_bytes))
-      call(
-        cuda.cuMemcpyHtoDAsync,
-        tables[-1],
-        host[item.base_offset :].ctypes.data,
-        num_bytes,
-        stream,
-      )
-    kept = [allocate(output.num_bytes) for output in job.outputs]
-    counts = allocate(num_far.nbytes)
-    call(cuda.cuMemsetD8Async, counts, 0, num_far.nbytes, stream)
-    programs = []
-    for subject in job.subjects:
-      end = subject.program_offset + subject.program_bytes
-      module = module_lib.Program(
-        host[subject.program_offset : end].tobytes(),
-        subject.launches,
-        launcher.hello.shared_bytes,
-      )
-      stack.callback(module.unload)
-      programs.append([module.kernel(k, base) for k in subject.launches])
-    events = [
-      call(cuda.cuEventCreate, cuda.CUevent_flags.CU_EVENT_DEFAULT)
-      for _ in range(2)
-    ]
-    for event in events:
-      stack.callback(_destroy_event, event)
-    times = [[] for _ in programs]
-    for c, roll in enumerate(job.rolls):
-      for s, kernels in enumerate(programs):
-        _fill(launcher, job, base, tables, roll)
-        times[s].append(_timed_ms(launcher, kernels, events))
-        if s == 0:
-          _keep(job, base, kept, stream)
-          if c == job.checked:
-            _give(job, base, host, stream)
-      row = counts + c * num_far.strides[0]
-      for o, output in enumerate(job.outputs):
-        _count_far(launcher, output, kept[o], base, row + o * num_far.itemsize)
-    call(
-      cuda.cuMemcpyDtoHAsync,
-      num_far.ctypes.data,
-      counts,
-      num_far.nbytes,
-      stream,
-    )
-    # The next candidate finds nothing of this one.
-    call(cuda.cuMemsetD8Async, base, _CLEAR, job.image_bytes, stream)
-    for address, output in zip(kept, job.outputs, strict=True):
-      call(cuda.cuMemsetD8Async, address, _CLEAR, output.num_bytes, stream)
-    call(cuda.cuStreamSynchronize, stream)
+    calls = _Calls(launcher, job, host, stack)
+    tables = calls.digest(calls.tables)
+    times_ms, sums = calls.run()
+    is_intact = calls.digest(calls.tables) == tables
+    checked = sums[job.checked]["digest"].tolist()
+    is_intact &= calls.digest(calls.shown) == checked
+    calls.give()
   return jobs.Report(
     jobs.Outcome.DONE,
-    times_ms=tuple(tuple(t[-num_timed:]) for t in times),
-    num_far=tuple(tuple(int(n) for n in row) for row in num_far[-num_timed:]),
-    device_state=state.describe(int(launcher.device)),
+    times_ms=tuple(tuple(t[job.num_warm :]) for t in times_ms),
+    compared=tuple(
+      tuple(jobs.Compared(*s.tolist()[:3]) for s in row)
+      for row in sums[job.num_warm :]
+    ),
+    is_intact=is_intact,
+    device_state=state.describe(launcher.uuid),
   )
 
 
-def _fill(launcher, job, base, tables, roll):
-  """New inputs; everything else gets a pattern."""
-  stream = launcher.stream
-  call(cuda.cuMemsetD8Async, base, _PATTERN, job.image_bytes, stream)
-  for output in job.outputs:
-    call(
-      cuda.cuMemsetD8Async,
-      base + output.image_offset,
-      output.poison_byte,
-      output.num_bytes,
-      stream,
+class _Calls:
+  """A job on the device. Owns memory, modules and events until `stack` ends,
+  which leaves nothing of them for the next candidate to find."""
+
+  def __init__(self, launcher, job, host, stack):
+    self._launcher, self._job, self._host = launcher, job, host
+    self._stack, self._stream = stack, launcher.stream
+    self._base, _ = self._allocate(job.image_bytes)
+    self.tables = [
+      self._allocate(i.base_items * i.item_bytes) for i in job.inputs
+    ]
+    for (address, num_bytes), item in zip(self.tables, job.inputs, strict=True):
+      start = host[item.base_offset :].ctypes.data
+      call(cuda.cuMemcpyHtoDAsync, address, start, num_bytes, self._stream)
+    sizes = [output.num_bytes for output in job.outputs]
+    self._kept = [self._allocate(n) for n in sizes]
+    self.shown = [self._allocate(n) for n in sizes]
+    self._sum, _ = self._allocate(_SUMS.itemsize)
+    self._programs = [self._load(subject) for subject in job.subjects]
+    self._events = [self._event() for _ in range(2)]
+
+  def _allocate(self, num_bytes):
+    address = int(call(cuda.cuMemAlloc, max(num_bytes, 256)))
+    self._stack.callback(_clear_and_free, address, num_bytes)
+    return address, num_bytes
+
+  def _load(self, subject):
+    end = subject.program_offset + subject.program_bytes
+    module = module_lib.Program(
+      self._host[subject.program_offset : end].tobytes(),
+      subject.launches,
+      self._launcher.hello.shared_bytes,
     )
-  for item, table in zip(job.inputs, tables, strict=True):
-    if not item.num_items:
-      continue
-    launcher.helper(
-      f"ke_repeat_{item.item_bytes}",
-      _num_blocks(launcher, item.num_items),
-      _BLOCK,
-      0,
-      base + item.image_offset,
-      table,
-      item.num_items,
-      item.base_items,
-      roll % item.base_items if item.rolls else 0,
-    ).enqueue(stream)
+    self._stack.callback(module.unload)
+    return [module.kernel(k, self._base) for k in subject.launches]
 
+  def _event(self):
+    event = call(cuda.cuEventCreate, cuda.CUevent_flags.CU_EVENT_DEFAULT)
+    self._stack.callback(_destroy_event, event)
+    return event
 
-def _num_blocks(launcher, num_items):
-  return min(-(-num_items // _BLOCK), 16 * launcher.hello.num_processors)
+  def run(self):
+    """Milliseconds by program and call, and [call][output] of `_SUMS`."""
+    job = self._job
+    times_ms = [[] for _ in self._programs]
+    sums = np.zeros((len(job.rolls), len(job.outputs)), _SUMS)
+    for c, roll in enumerate(job.rolls):
+      # Each call is followed by the same work, whichever is checked.
+      kept = self.shown if c == job.checked else self._kept
+      for s, kernels in enumerate(self._programs):
+        self._fill(roll)
+        times_ms[s].append(self._timed_ms(kernels))
+        if s == 0:
+          self._keep(kept)
+          sums[c]["digest"] = self.digest(kept)
+      for o, (address, _) in enumerate(kept):
+        found = self._compare(job.outputs[o], address)
+        for name in _SUMS.names[:3]:
+          sums[c, o][name] = found[name]
+    return times_ms, sums
 
+  def _fill(self, roll):
+    """New inputs; everything else gets a pattern."""
+    job, base = self._job, self._base
+    self._set(base, _PATTERN, job.image_bytes)
+    for output in job.outputs:
+      start = base + output.image_offset
+      self._set(start, output.poison_byte, output.num_bytes)
+    for item, (table, _) in zip(job.inputs, self.tables, strict=True):
+      self._start(
+        f"ke_repeat_{item.item_bytes}",
+        item.num_items,
+        base + item.image_offset,
+        table,
+        item.num_items,
+        item.base_items,
+        roll % max(item.base_items, 1),
+      )
 
-def _timed_ms(launcher, kernels, events):
-  # While the cache is filled, the launches below are already queued.
-  launcher.push_out()
-  call(cuda.cuEventRecord, events[0], launcher.stream)
-  launcher.enqueue(kernels, 0)
-  call(cuda.cuEventRecord, events[1], launcher.stream)
-  try:
-    call(cuda.cuStreamSynchronize, launcher.stream)
-  except DriverError as error:
-    raise module_lib.kernel_error(error, 0) from None
-  return float(call(cuda.cuEventElapsedTime, *events))
+  def _timed_ms(self, kernels):
+    # While the cache is filled, the launches below are already queued.
+    self._launcher.push_out()
+    call(cuda.cuEventRecord, self._events[0], self._stream)
+    self._launcher.enqueue(kernels, 0)
+    call(cuda.cuEventRecord, self._events[1], self._stream)
+    try:
+      call(cuda.cuStreamSynchronize, self._stream)
+    except DriverError as error:
+      raise module_lib.kernel_error(error, 0) from None
+    return float(call(cuda.cuEventElapsedTime, *self._events))
 
+  def _keep(self, kept):
+    for output, (address, num_bytes) in zip(
+      self._job.outputs, kept, strict=True
+    ):
+      start = self._base + output.image_offset
+      call(cuda.cuMemcpyDtoDAsync, address, start, num_bytes, self._stream)
 
-def _keep(job, base, kept, stream):
-  for output, address in zip(job.outputs, kept, strict=True):
-    call(
-      cuda.cuMemcpyDtoDAsync,
-      address,
-      base + output.image_offset,
-      output.num_bytes,
-      stream,
+  def _compare(self, output, got):
+    """What is kept beside what the last program has written."""
+    self._set(self._sum, 0, _SUMS.itemsize)
+    self._start(
+      f"ke_compare_{output.dtype}",
+      output.num_items,
+      got,
+      self._base + output.image_offset,
+      output.num_items,
+      _bits(output.gap),
+      _bits(output.share),
+      self._sum,
     )
+    return self._read_sum()
 
+  def digest(self, places) -> list[int]:
+    """A checksum of each (address, bytes)."""
+    found = []
+    for address, num_bytes in places:
+      self._set(self._sum, 0, _SUMS.itemsize)
+      at = self._sum + _SUMS.fields["digest"][1]
+      self._start("ke_digest", num_bytes // 4 + 1, address, num_bytes, at)
+      found.append(int(self._read_sum()["digest"]))
+    return found
 
-def _give(job, base, host, stream):
-  for output in job.outputs:
-    call(
-      cuda.cuMemcpyDtoHAsync,
-      host[output.mapping_offset :].ctypes.data,
-      base + output.image_offset,
-      output.num_bytes,
-      stream,
-    )
+  def give(self) -> None:
+    """Outputs of the checked call, into the mapping."""
+    for output, (address, num_bytes) in zip(
+      self._job.outputs, self.shown, strict=True
+    ):
+      place = self._host[output.mapping_offset :].ctypes.data
+      call(cuda.cuMemcpyDtoHAsync, place, address, num_bytes, self._stream)
+    call(cuda.cuStreamSynchronize, self._stream)
 
+  def _set(self, address, byte, num_bytes):
+    call(cuda.cuMemsetD8Async, address, byte, num_bytes, self._stream)
 
-def _count_far(launcher, output, got, base, counter):
-  if not output.num_items:
-    return
-  launcher.helper(
-    f"ke_count_far_{output.dtype}",
-    _num_blocks(launcher, output.num_items),
-    _BLOCK,
-    0,
-    got,
-    base + output.image_offset,
-    output.num_items,
-    _bits(output.largest_gap),
-    _bits(output.largest_share),
-    counter,
-  ).enqueue(launcher.stream)
+  def _start(self, name, num_items, *arguments):
+    if not num_items:
+      return
+    most = 16 * self._launcher.hello.num_processors
+    num_blocks = min(-(-num_items // _BLOCK), most)
+    kernel = self._launcher.helper(name, num_blocks, _BLOCK, 0, *arguments)
+    kernel.enqueue(self._stream)
+
+  def _read_sum(self):
+    found = np.zeros(1, _SUMS)
+    place = found.ctypes.data
+    call(cuda.cuMemcpyDtoHAsync, place, self._sum, found.nbytes, self._stream)
+    call(cuda.cuStreamSynchronize, self._stream)
+    return found[0]
 
 
 def _bits(number):
@@ -196,7 +220,9 @@ def _bits(number):
   return int.from_bytes(struct.pack("<d", number), "little")
 
 
-def _free(address):
+def _clear_and_free(address, num_bytes):
+  with contextlib.suppress(DriverError):
+    call(cuda.cuMemsetD8, address, _CLEAR, max(num_bytes, 256))
   with contextlib.suppress(DriverError):
     call(cuda.cuMemFree, address)
 

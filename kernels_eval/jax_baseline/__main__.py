@@ -74,8 +74,6 @@ def measure(problem: spec.Problem, dims: dict[str, int]) -> tuple[float, ...]:
     def values_for(bases, roll):
       return {
         i.tensor.name: jnp.resize(jnp.roll(base, -roll), i.shape)
-        if i.rolls
-        else base.reshape(i.shape)
         for i, base in zip(made, bases, strict=True)
       }
 

@@ -9,7 +9,9 @@ from kernels_eval import dtypes
 from kernels_eval.problems import inputs, spec
 
 # Inputs repeat after this many elements (a prime, so that no row equals
-# another): enough to be larger than what a kernel could remember.
+# another): enough to be larger than what a kernel could remember. Smaller ones
+# are a window of twice their size: were it all of it, a sum over a whole input
+# would be the same in each call.
 BASE_ITEMS = 1_048_583
 
 
@@ -20,14 +22,10 @@ class TimedInput:
   tensor: spec.Tensor
   base: np.ndarray  # stored form, flat
   shape: tuple[int, ...]
-  rolls: bool  # False: the same values in each call
 
   def values(self, roll: int) -> np.ndarray:
     """The whole tensor of a call, stored form."""
-    base = (
-      np.roll(self.base, -(roll % self.base.size)) if self.rolls else self.base
-    )
-    return np.resize(base, self.shape)
+    return np.resize(np.roll(self.base, -(roll % self.base.size)), self.shape)
 
 
 def case_for(problem: spec.Problem, dims: dict[str, int]) -> spec.Case:
@@ -50,11 +48,10 @@ def make(
 def _make_input(tensor, case, rng):
   shape = tensor.shape_for(case.dims)
   count = int(np.prod(shape, dtype=np.int64))
-  if tensor.fill is not None:
-    values = tensor.fill(rng, shape, case.dims)
+  flat = (BASE_ITEMS if count > BASE_ITEMS else 2 * count + 1,)
+  if tensor.fill is not None:  # whose values do not depend on their place
+    values = tensor.fill(rng, flat, case.dims)
   else:
-    values = inputs.DISTRIBUTIONS[case.distribution](
-      rng, (min(count, BASE_ITEMS),)
-    )
+    values = inputs.DISTRIBUTIONS[case.distribution](rng, flat)
   stored = np.ascontiguousarray(dtypes.DTYPES[tensor.dtype].encode(values))
-  return TimedInput(tensor, stored.reshape(-1), shape, tensor.fill is None)
+  return TimedInput(tensor, stored.reshape(-1), shape)

@@ -26,6 +26,7 @@ _CALIBRATION_REPEATS = 3
 _BATCH_PER_JUDGE = 48
 _MAX_OFFENCES = 20  # that are kept
 _NUM_LOOKS, _LOOK_S = 10, 0.1  # at the judges' belongings
+_MOST_COMPILERS = 4  # the sandbox's host on the GPU and on the CPU, Numba's two
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Memory:
   # Without one for each process of its own, to which it holds a socket: a judge
   # starts compilers when it needs them, Numba's up to two, one of them seldom.
   num_descriptors: tuple[int, ...]
+  num_processes: tuple[int, ...]  # of its own: compilers
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,15 +79,20 @@ class Result:
   @property
   def has_leaking_judge(self) -> bool:
     """Whether a judge has more open files at the end than any had at a quarter,
-    or memory beyond its own by a quarter and 16 MiB."""
+    more processes than it has compilers, or memory beyond its own by a quarter
+    and 16 MiB."""
     early, late = self.judges[0], self.judges[-1]
     most_files = max(early.num_descriptors, default=0)
-    return any(n > most_files for n in late.num_descriptors) or any(
-      late_bytes > 1.25 * early_bytes + 2**24
-      for early_bytes, late_bytes in zip(
-        early.resident_bytes,
-        late.resident_bytes,
-        strict=False,  # after a restart, which counts for itself
+    return (
+      any(n > most_files for n in late.num_descriptors)
+      or any(n > _MOST_COMPILERS for n in late.num_processes)
+      or any(
+        late_bytes > 1.25 * early_bytes + 2**24
+        for early_bytes, late_bytes in zip(
+          early.resident_bytes,
+          late.resident_bytes,
+          strict=False,  # after a restart, which counts for itself
+        )
       )
     )
 
@@ -123,13 +130,13 @@ def _judges(fraction_done):
   }
   return Memory(
     fraction_done,
-    tuple(resident for resident, _ in least.values()),
-    tuple(num_open for _, num_open in least.values()),
+    *(tuple(values[i] for values in least.values()) for i in range(3)),
   )
 
 
 def _look():
-  """(resident bytes, open files) of each judge by its process id."""
+  """(resident bytes, open files but for those to its own processes, these) of
+  each judge by its process id."""
   found = {}
   parents = belongings.parents()
   num_children = collections.Counter(parents.values())
@@ -141,7 +148,8 @@ def _look():
       num_open = len(os.listdir(f"/proc/{pid}/fd"))
     except OSError:
       continue  # it has just ended
-    found[pid] = _resident_bytes(pid), num_open - num_children[pid]
+    own = num_children[pid]
+    found[pid] = _resident_bytes(pid), num_open - own, own
   return found
 
 

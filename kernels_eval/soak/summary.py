@@ -41,7 +41,8 @@ def _judges(memory):
   resident = [f"{n / _MIB:.0f}" for n in memory.resident_bytes]
   return (
     f"  at {100 * memory.fraction_done:3.0f} %: {', '.join(resident)} MiB, "
-    f"{', '.join(str(n) for n in memory.num_descriptors)} descriptors"
+    f"{', '.join(str(n) for n in memory.num_descriptors)} descriptors, "
+    f"{', '.join(str(n) for n in memory.num_processes)} compilers"
   )
 
 

@@ -349,18 +349,20 @@ def test_a_compiler_that_a_judge_starts_later_is_no_leak():
   with client.Pool(num_workers=1, executor="cpu") as pool:
     plain = Request("cuda", problem.name, problem.canonical)
     assert pool.evaluate([plain])[0].passed
-    ((_, before),) = run._look().values()
+    ((_, before, num_before),) = run._look().values()
     later = Request("numba", problem.name, problem.numba_canonical)
     assert pool.evaluate([later])[0].passed
-    ((_, after),) = run._look().values()
-  assert before == after
+    ((_, after, num_after),) = run._look().values()
+  assert before == after and num_after == num_before + 1
 
 
 def test_what_is_not_clean_is_said(soaked):
   _, out = soaked
   result = msgspec.json.decode(out.read_bytes(), type=run.Result)
   assert result.is_clean
-  memory = lambda mib, files: run.Memory(0.5, (mib * 2**20, 50 * 2**20), files)
+  memory = lambda mib, files, compilers=(4, 4): run.Memory(
+    0.5, (mib * 2**20, 50 * 2**20), files, compilers
+  )
   grown = (memory(50, (5, 6)), memory(70, (6, 5)))
   assert dataclasses.replace(result, judges=grown).is_clean
   offence = run.Offence("good-7", "good", "p", "timeout", ("passed",), "late")
@@ -371,6 +373,7 @@ def test_what_is_not_clean_is_said(soaked):
     ({"num_restarts": 2}, "judges replaced: 2"),
     ({"judges": (memory(50, (5, 5)), memory(80, (5, 5)))}, "A LEAK"),
     ({"judges": (memory(50, (5, 5)), memory(50, (5, 6)))}, "A LEAK"),
+    ({"judges": (memory(50, (5, 5)), memory(50, (5, 5), (4, 5)))}, "A LEAK"),
     ({"belongings": (left,)}, "processes: 0 -> 1, LEFT BEHIND: 5 sleep"),
   ):
     changed = dataclasses.replace(result, **change)
