@@ -61,7 +61,7 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
   Raises:
     UsageError: this machine or this model cannot sample so.
   """
-  s = config.sampler
+  s, group_size = config.sampler, config.rollout.group_size
   implementation = s.attention
   if implementation == "auto":
     implementation = attention_choice.choose(s.dtype, model)
@@ -70,7 +70,7 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
     if fault is not None:
       raise UsageError(f"config.sampler.attention=cudnn: {fault}")
   if s.shared_prompts:
-    fault = attention_choice.fault_of_sharing(s.dtype, model)
+    fault = attention_choice.fault_of_sharing(s.dtype, model, group_size)
     if fault is not None:
       raise UsageError(f"config.sampler.shared_prompts=True: {fault}")
   joins_kernels = joined_layers.are_usable(s.dtype, model, implementation)
@@ -89,7 +89,7 @@ def sampler_settings(config, model, stop_tokens) -> sampling.Settings:
     joins_kernels=joins_kernels,
     draws_by_kernel=draw_kernels.is_usable(joins_kernels),
     token_implementation=attention_choice.choose_for_one_token(
-      s.dtype, model, implementation, s.shared_prompts
+      s.dtype, model, implementation, group_size if s.shared_prompts else 0
     ),
   )
 

@@ -64,7 +64,8 @@ ROWS = (
     7,
     "honest while it is warmed up, idle while it is timed",
     "checked",
-    "every call gets poisoned outputs and is compared afterwards",
+    "every call has inputs of its own and poisoned outputs, and is compared: "
+    "one with the reference, all with the canonical kernel",
   ),
   Row(
     8,

@@ -14,16 +14,17 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 
 from leap_jax import draws
 
 _BLOCKS = 16  # of a program
-_MOST_LOGITS = 2**31  # places are counted in 32 bits
+_MOST_LOGITS = 2**31  # places are counted in 32 bits by some versions of Pallas
 
 
 def _kernel(rule, num_ids, logits, masses):
+  from jax.experimental import pallas as pl
+  from jax.experimental.pallas import triton
+
   row, first = pl.program_id(0), pl.program_id(1) * _BLOCKS
   blocks = first + jnp.arange(_BLOCKS)
   ids = blocks[:, None] * draws.BLOCK + jnp.arange(draws.BLOCK)[None]
@@ -37,6 +38,10 @@ def _kernel(rule, num_ids, logits, masses):
 
 def log_masses(logits: jax.Array, rule: draws.Rule, num_ids: int) -> jax.Array:
   """[B, V] -> [B, M] float32, see `draws.log_masses`."""
+  # Pallas is experimental: what does not use it needs no jax that has it.
+  from jax.experimental import pallas as pl
+  from jax.experimental.pallas import triton
+
   rows, size = logits.shape
   if logits.size >= _MOST_LOGITS:
     return draws.log_masses(logits, rule, num_ids)

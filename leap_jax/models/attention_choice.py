@@ -75,32 +75,43 @@ def fault_of_cudnn(
 
 
 def choose_for_one_token(
-  dtype, config: ModelConfig, implementation: str, shares_prompts: bool
+  dtype, config: ModelConfig, implementation: str, group_size: int
 ) -> str:
   """The implementation of decoding's attention, chosen once at start.
 
   "pallas" beside cuDNN where it does what it should with heads of this size,
   else the one of everything; warns where it should but does not.
+
+  Args:
+    dtype: of queries, keys and values.
+    config: of the model.
+    implementation: of everything else.
+    group_size: rows that share a prompt's keys; 0 if none do.
   """
   if implementation != attention.CUDNN:
     return implementation
-  cases = ("decoding", *(["local decoding"] if config.local_layers else []))
-  for case in ("sharing",) if shares_prompts else cases:
-    fault = _fault(jnp.dtype(dtype), _heads_of(config), case, attention.PALLAS)
+  cases = ["decoding", "long decoding"]
+  cases += ["local decoding"] if config.local_layers else []
+  for case in ["sharing"] if group_size else cases:
+    fault = _fault(
+      jnp.dtype(dtype), _heads_of(config), case, attention.PALLAS, group_size
+    )
     if fault is not None:
       warnings.warn(f"decoding attends through cuDNN: {fault}", stacklevel=2)
       return attention.CUDNN
   return attention.PALLAS
 
 
-def fault_of_sharing(dtype, config: ModelConfig) -> str | None:
+def fault_of_sharing(dtype, config: ModelConfig, group_size: int) -> str | None:
   """Why groups cannot share prompts (`behind_prompts`); None if they can."""
   if config.local_layers:
     return "layers of this model see only a part of the past"
   fault = fault_of_cudnn(dtype, config)
   if fault is not None:
     return f"it needs cuDNN's attention: {fault}"
-  return _fault(jnp.dtype(dtype), _heads_of(config), "sharing", attention.CUDNN)
+  return _fault(
+    jnp.dtype(dtype), _heads_of(config), "sharing", attention.CUDNN, group_size
+  )
 
 
 def _probe(case, implementation, query, keys, values, lengths):
@@ -110,7 +121,7 @@ def _probe(case, implementation, query, keys, values, lengths):
     attended = attention.whole_rows(query, keys, values, lengths, **options)
     is_row = jnp.arange(query.shape[1])[None] < lengths[:, None]
     return jnp.where(is_row[..., None], attended, 0)
-  if case in ("decoding", "local decoding"):
+  if case.endswith("decoding"):
     options["rows"] = jnp.arange(query.shape[0])[::-1]
     options["window"] = 70 if case == "local decoding" else None
     return attention.one_token(query[:, :1], keys, values, lengths, **options)
@@ -122,7 +133,9 @@ def _probe(case, implementation, query, keys, values, lengths):
 
 
 @functools.cache
-def _fault(dtype, heads: Heads, case: str, implementation: str) -> str | None:
+def _fault(
+  dtype, heads: Heads, case: str, implementation: str, group_size: int = 0
+) -> str | None:
   """What is wrong with an implementation, found by trying it; None if nothing.
 
   Some builds lack cuDNN's or get it wrong (jax#32430), and heads of more than
@@ -130,10 +143,13 @@ def _fault(dtype, heads: Heads, case: str, implementation: str) -> str | None:
   """
   keys = jax.random.split(jax.random.key(0), 3)
   n, k, h = heads
-  sizes = ((8, 192, n, h), (8, 192, k, h), (8, 192, k, h))
+  # So few rows of so many keys are read by several programs each.
+  length = 640 if case == "long decoding" else 192
+  rows = group_size if case == "sharing" else 8
+  sizes = ((rows, length, n, h), *[(rows, length, k, h)] * 2)
   wide = [jax.random.normal(k, s) for k, s in zip(keys, sizes, strict=True)]
   short = [x.astype(dtype) for x in wide]
-  lengths = jnp.asarray([133, 64, 1, 192, 17, 150, 65, 2])
+  lengths = jnp.resize(jnp.asarray([133, 64, 1, length, 17, 150, 65, 2]), rows)
   run = lambda name: jax.jit(functools.partial(_probe, case, name))
   try:
     got = run(implementation)(*short, lengths).astype(jnp.float32)

@@ -110,7 +110,7 @@ def library(monkeypatch):
 def test_a_library_that_works_is_used(library):
   for case in ("training", "decoding", "sharing"):
     assert (
-      attention_choice._fault(jnp.dtype(jnp.bfloat16), HEADS, case, "cudnn")
+      attention_choice._fault(jnp.dtype(jnp.bfloat16), HEADS, case, "cudnn", 3)
       is None
     )
   # The model's own heads are tried.
@@ -131,15 +131,19 @@ def test_a_library_that_does_not_is_not_used(library):
   )
   library["error"] = "no engine\nfor this"
   assert (
-    attention_choice._fault(short, HEADS, "sharing", "cudnn")
+    attention_choice._fault(short, HEADS, "sharing", "cudnn", 8)
     == "sharing: no engine"
   )
 
 
 def test_a_cpu_shares_no_prompts():
-  assert "needs cuDNN" in attention_choice.fault_of_sharing(jnp.bfloat16, MODEL)
+  assert "needs cuDNN" in attention_choice.fault_of_sharing(
+    jnp.bfloat16, MODEL, 8
+  )
   local = dataclasses.replace(MODEL, local_layers=(0,), local_window=4)
-  assert "only a part" in attention_choice.fault_of_sharing(jnp.bfloat16, local)
+  assert "only a part" in attention_choice.fault_of_sharing(
+    jnp.bfloat16, local, 8
+  )
 
 
 def test_rows_behind_a_shared_prompt_see_what_they_would_alone(library):

@@ -143,12 +143,12 @@ def test_it_is_chosen_where_it_works(monkeypatch):
     attention_choice.choose_for_one_token, jnp.float32, model
   )
   attention_choice._fault.cache_clear()
-  assert choose("xla", False) == "xla"
-  assert choose("cudnn", False) == "pallas"
+  assert choose("xla", 0) == "xla"
+  assert choose("cudnn", 0) == "pallas" == choose("cudnn", 12)
   odd = dataclasses.replace(model, head_size=24)
   with pytest.warns(UserWarning, match="decoding: heads of 24; there is"):
     assert (
-      attention_choice.choose_for_one_token(jnp.float32, odd, "cudnn", False)
+      attention_choice.choose_for_one_token(jnp.float32, odd, "cudnn", 0)
       == "cudnn"
     )
   works = token_attention.one_token
@@ -157,5 +157,22 @@ def test_it_is_chosen_where_it_works(monkeypatch):
   )
   attention_choice._fault.cache_clear()
   with pytest.warns(UserWarning, match="through cuDNN: decoding is off by"):
-    assert choose("cudnn", False) == "cudnn"
+    assert choose("cudnn", 0) == "cudnn"
+  attention_choice._fault.cache_clear()
+
+
+def test_rows_of_several_parts_are_tried_too(monkeypatch):
+  model = sizes.model_config("micro", 50)
+  joined = token_attention._joined
+  monkeypatch.setattr(
+    token_attention,
+    "_joined",
+    lambda a, b: joined(a, b)._replace(sums=joined(a, b).sums * 1.5),
+  )
+  token_attention._compiled.cache_clear()
+  attention_choice._fault.cache_clear()
+  with pytest.warns(UserWarning, match="long decoding is off by"):
+    choose = attention_choice.choose_for_one_token
+    assert choose(jnp.float32, model, "cudnn", 0) == "cudnn"
+  token_attention._compiled.cache_clear()
   attention_choice._fault.cache_clear()
