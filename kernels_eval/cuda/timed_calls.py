@@ -197,6 +197,8 @@ class _Calls:
     call(cuda.cuStreamSynchronize, self._stream)
 
   def _set(self, address, byte, num_bytes):
+    if not num_bytes:
+      return
     call(cuda.cuMemsetD8Async, address, byte, num_bytes, self._stream)
 
   def _start(self, name, num_items, *arguments):
