@@ -97,9 +97,10 @@ def _allowed(expected, expected_float32, dtype_name, factor):
 
 class Nearness(NamedTuple):
   """How near two right outputs of the same inputs are to each other, whatever
-  the inputs are: but for `FAR_ELEMENTS` of the elements by
-  gap + share * |one of them|, and their RMS by rms + rms_share * its RMS."""
+  the inputs are: but for a share `far_elements` by gap + share * |one of them|,
+  and in RMS by rms + rms_share * its RMS."""
 
+  far_elements: float
   gap: float
   share: float
   rms: float
@@ -109,8 +110,9 @@ class Nearness(NamedTuple):
 # Each of two right outputs may have all of an allowed error; the rest is for
 # inputs that are less kind than those that `nearness` knows.
 _BOTH, _BOTH_RMS = 4.0, 3.0
-FAR_ELEMENTS = 0.01
-"""Share of an output's elements that may be worse conditioned than the rest."""
+# Elements that may be worse conditioned than the rest; whole numbers have only
+# those between which rounding decides.
+_FAR_ELEMENTS, _FAR_NUMBERS = 0.01, 1e-4
 
 
 def _some(x):
@@ -135,7 +137,7 @@ def nearness(
     ValueError: a reference is no finite number somewhere, which bounds nothing.
   """
   if not dtypes.DTYPES[dtype_name].is_float:
-    return Nearness(0.0, 0.0, 0.0, 0.0)
+    return Nearness(_FAR_NUMBERS, 0.0, 0.0, 0.0, 0.0)
   bound = TOLERANCES[dtype_name]
   usual, own_rms, rms = 0.0, 0.0, 0.0
   for expected, single in references:
@@ -147,9 +149,10 @@ def nearness(
       own = np.zeros_like(own)
     if not np.isfinite(own).all():
       raise ValueError("the reference is no finite number somewhere")
-    usual = max(usual, float(np.quantile(own, 1 - FAR_ELEMENTS / 2)))
+    usual = max(usual, float(np.quantile(own, 1 - _FAR_ELEMENTS / 2)))
     own_rms, rms = max(own_rms, _rms(own)), max(rms, _rms(expected))
   return Nearness(
+    far_elements=_FAR_ELEMENTS,
     gap=_BOTH * (_FLOAT32_SLACK * usual + factor * bound.scaled * rms),
     share=_BOTH * factor * bound.relative,
     rms=_BOTH_RMS * _FLOAT32_SLACK * own_rms,

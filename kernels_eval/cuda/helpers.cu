@@ -15,28 +15,35 @@ extern "C" __global__ void ke_scrub_shared(unsigned words, unsigned pattern) {
     ((volatile unsigned*)memory)[i] = pattern;
 }
 
-// out[i] = base[(i + start) % base_items], in units of the element's size.
+// out[i] = base[a mixture of i and the key], as timing_inputs.places.
 template <class T>
-__device__ void repeat(T* out, const T* base, unsigned long long items,
-                       unsigned long long base_items,
-                       unsigned long long start) {
+__device__ void draw(T* out, const T* base, unsigned long long items,
+                     unsigned long long base_items, unsigned long long key,
+                     unsigned long long ordinal) {
   unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
   unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x;
-  for (i += threadIdx.x; i < items; i += step)
-    out[i] = base[(i + start) % base_items];
+  for (i += threadIdx.x; i < items; i += step) {
+    unsigned h = (unsigned)i + (unsigned)key;
+    h = (h ^ h >> 15) * 0x9e3779b1u;
+    h ^= (unsigned)(key >> 32);
+    h = (h ^ h >> 13) * 0x85ebca77u;
+    h += (unsigned)ordinal;
+    h = (h ^ h >> 16) * 0xc2b2ae3du;
+    out[i] = base[(h ^ h >> 15) & (unsigned)(base_items - 1)];
+  }
 }
 
-#define KE_REPEAT(name, type)                                             \
-  extern "C" __global__ void name(type* out, const type* base,            \
-                                  unsigned long long items,               \
-                                  unsigned long long base_items,          \
-                                  unsigned long long start) {             \
-    repeat(out, base, items, base_items, start);                          \
+#define KE_DRAW(name, type)                                                  \
+  extern "C" __global__ void name(                                           \
+      type* out, const type* base, unsigned long long items,                 \
+      unsigned long long base_items, unsigned long long key,                 \
+      unsigned long long ordinal) {                                          \
+    draw(out, base, items, base_items, key, ordinal);                        \
   }
-KE_REPEAT(ke_repeat_1, unsigned char)
-KE_REPEAT(ke_repeat_2, unsigned short)
-KE_REPEAT(ke_repeat_4, unsigned)
-KE_REPEAT(ke_repeat_8, unsigned long long)
+KE_DRAW(ke_draw_1, unsigned char)
+KE_DRAW(ke_draw_2, unsigned short)
+KE_DRAW(ke_draw_4, unsigned)
+KE_DRAW(ke_draw_8, unsigned long long)
 
 struct half_bits { unsigned short bits; };
 struct bfloat16_bits { unsigned short bits; };
@@ -120,5 +127,19 @@ extern "C" __global__ void ke_digest(const unsigned char* data,
     x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9ull;
     own += x ^ x >> 32;
   }
-  atomicAdd(sum, own);
+  for (int lanes = 16; lanes > 0; lanes /= 2)
+    own += __shfl_down_sync(0xffffffffu, own, lanes);
+  if (threadIdx.x % 32 == 0) atomicAdd(sum, own);
+}
+
+// Adds to *sum how many bytes are others than they were set to.
+extern "C" __global__ void ke_count_changed(const unsigned char* data,
+                                            unsigned long long num_bytes,
+                                            unsigned long long byte,
+                                            unsigned long long* sum) {
+  unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
+  unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x;
+  unsigned long long own = 0;
+  for (i += threadIdx.x; i < num_bytes; i += step) own += data[i] != byte;
+  if (own) atomicAdd(sum, own);
 }

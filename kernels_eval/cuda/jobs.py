@@ -46,15 +46,14 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
 
 
 class Input(msgspec.Struct, frozen=True, array_like=True):
-  """An input of a timed call: `num_items` elements, made by repeating the
-  `base_items` elements at `base_offset` of the mapping from a place that
-  differs from call to call."""
+  """An input of a timed call: `num_items` elements, drawn from the `base_items`
+  elements at `base_offset` of the mapping by the call's key."""
 
   image_offset: int
   num_items: int
   item_bytes: int
   base_offset: int
-  base_items: int
+  base_items: int  # a power of two
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True):
@@ -91,8 +90,8 @@ class Subject(msgspec.Struct, frozen=True, array_like=True):
 class Timing(msgspec.Struct, frozen=True, tag="timing"):
   """Time programs in turn on the same buffers.
 
-  `rolls[call]` is where the repetition of each input starts in that call, for
-  all subjects; the first `num_warm` calls are not reported. The outputs of the
+  `keys[call]` says what inputs that call has, for all subjects; the first
+  `num_warm` calls are not reported. The outputs of the
   first subject's call number `checked` are copied to the mapping, those of each
   of its calls are compared with the last subject's.
   """
@@ -100,10 +99,12 @@ class Timing(msgspec.Struct, frozen=True, tag="timing"):
   subjects: tuple[Subject, ...]
   image_bytes: int
   inputs: tuple[Input, ...]
-  rolls: tuple[int, ...]
+  keys: tuple[int, ...]  # of 64 bits
   num_warm: int
   checked: int
   outputs: tuple[Output, ...]
+  # (image offset, bytes) of what lies between the first subject's buffers.
+  guards: tuple[tuple[int, int], ...]
   wall_s: float
 
 
@@ -142,7 +143,8 @@ class Report(msgspec.Struct, frozen=True):
   wall_ms: float = 0.0
   times_ms: tuple[tuple[float, ...], ...] = ()  # [subject][call]
   compared: tuple[tuple[Compared, ...], ...] = ()  # [call][output]
-  is_intact: bool = True  # what of a timing's memory is none of the subjects'
+  is_intact: bool = True  # what of a timing's memory is none of the image
+  num_changed: int = 0  # bytes between buffers, in all timed calls
   device_state: str = ""
 
 

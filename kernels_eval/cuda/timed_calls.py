@@ -1,6 +1,6 @@
 """Programs timed in turn on one GPU, in a launcher.
 
-All programs of a call get the same inputs, which differ from call to call. What
+All programs of a call get the same inputs, which are others in each call. What
 the first program writes, in every call, is put aside and compared on the device
 with what the last one writes: idle, stale or partial work is seen in each call.
 One call, which the programs cannot tell from the others while they run, the
@@ -46,11 +46,9 @@ def measure(launcher, job: jobs.Timing, memory) -> jobs.Report:
   host = np.frombuffer(memory, np.uint8)
   with contextlib.ExitStack() as stack:
     calls = _Calls(launcher, job, host, stack)
-    tables = calls.digest(calls.tables)
     times_ms, sums = calls.run()
-    is_intact = calls.digest(calls.tables) == tables
     checked = sums[job.checked]["digest"].tolist()
-    is_intact &= calls.digest(calls.shown) == checked
+    is_intact = calls.is_intact and calls.digest(calls.shown) == checked
     calls.give()
   return jobs.Report(
     jobs.Outcome.DONE,
@@ -60,6 +58,7 @@ def measure(launcher, job: jobs.Timing, memory) -> jobs.Report:
       for row in sums[job.num_warm :]
     ),
     is_intact=is_intact,
+    num_changed=calls.num_changed,
     device_state=state.describe(launcher.uuid),
   )
 
@@ -71,11 +70,14 @@ class _Calls:
   def __init__(self, launcher, job, host, stack):
     self._launcher, self._job, self._host = launcher, job, host
     self._stack, self._stream = stack, launcher.stream
+    self.is_intact, self.num_changed = True, 0
     self._base, _ = self._allocate(job.image_bytes)
-    self.tables = [
+    self._tables = [
       self._allocate(i.base_items * i.item_bytes) for i in job.inputs
     ]
-    for (address, num_bytes), item in zip(self.tables, job.inputs, strict=True):
+    for (address, num_bytes), item in zip(
+      self._tables, job.inputs, strict=True
+    ):
       start = host[item.base_offset :].ctypes.data
       call(cuda.cuMemcpyHtoDAsync, address, start, num_bytes, self._stream)
     sizes = [output.num_bytes for output in job.outputs]
@@ -87,7 +89,7 @@ class _Calls:
 
   def _allocate(self, num_bytes):
     address = int(call(cuda.cuMemAlloc, max(num_bytes, 256)))
-    self._stack.callback(_clear_and_free, address, num_bytes)
+    self._stack.callback(_clear_and_free, address, num_bytes, self._stream)
     return address, num_bytes
 
   def _load(self, subject):
@@ -109,38 +111,44 @@ class _Calls:
     """Milliseconds by program and call, and [call][output] of `_SUMS`."""
     job = self._job
     times_ms = [[] for _ in self._programs]
-    sums = np.zeros((len(job.rolls), len(job.outputs)), _SUMS)
-    for c, roll in enumerate(job.rolls):
+    sums = np.zeros((len(job.keys), len(job.outputs)), _SUMS)
+    tables = self.digest(self._tables)
+    for c, key in enumerate(job.keys):
       # Each call is followed by the same work, whichever is checked.
       kept = self.shown if c == job.checked else self._kept
       for s, kernels in enumerate(self._programs):
-        self._fill(roll)
+        self._fill(key)
         times_ms[s].append(self._timed_ms(kernels))
         if s == 0:
           self._keep(kept)
           sums[c]["digest"] = self.digest(kept)
+          self.is_intact &= self.digest(self._tables) == tables
+          self.num_changed += self._count_changed()
       for o, (address, _) in enumerate(kept):
         found = self._compare(job.outputs[o], address)
         for name in _SUMS.names[:3]:
           sums[c, o][name] = found[name]
     return times_ms, sums
 
-  def _fill(self, roll):
+  def _fill(self, key):
     """New inputs; everything else gets a pattern."""
     job, base = self._job, self._base
     self._set(base, _PATTERN, job.image_bytes)
     for output in job.outputs:
       start = base + output.image_offset
       self._set(start, output.poison_byte, output.num_bytes)
-    for item, (table, _) in zip(job.inputs, self.tables, strict=True):
+    for i, (item, (table, _)) in enumerate(
+      zip(job.inputs, self._tables, strict=True)
+    ):
       self._start(
-        f"ke_repeat_{item.item_bytes}",
+        f"ke_draw_{item.item_bytes}",
         item.num_items,
         base + item.image_offset,
         table,
         item.num_items,
         item.base_items,
-        roll % max(item.base_items, 1),
+        key,
+        i,
       )
 
   def _timed_ms(self, kernels):
@@ -176,6 +184,20 @@ class _Calls:
       self._sum,
     )
     return self._read_sum()
+
+  def _count_changed(self):
+    """Bytes between the first program's buffers that lost the pattern."""
+    self._set(self._sum, 0, _SUMS.itemsize)
+    for offset, num_bytes in self._job.guards:
+      self._start(
+        "ke_count_changed",
+        num_bytes,
+        self._base + offset,
+        num_bytes,
+        _PATTERN,
+        self._sum,
+      )
+    return int(self._read_sum()["num_far"])
 
   def digest(self, places) -> list[int]:
     """A checksum of each (address, bytes)."""
@@ -222,9 +244,9 @@ def _bits(number):
   return int.from_bytes(struct.pack("<d", number), "little")
 
 
-def _clear_and_free(address, num_bytes):
+def _clear_and_free(address, num_bytes, stream):
   with contextlib.suppress(DriverError):
-    call(cuda.cuMemsetD8, address, _CLEAR, max(num_bytes, 256))
+    call(cuda.cuMemsetD8Async, address, _CLEAR, max(num_bytes, 256), stream)
   with contextlib.suppress(DriverError):
     call(cuda.cuMemFree, address)
 

@@ -14,6 +14,7 @@ import collections
 import dataclasses
 import math
 import os
+import secrets
 import statistics
 from collections.abc import Sequence
 
@@ -40,7 +41,7 @@ from kernels_eval.schema import Status, Timing, describe_mismatch
 
 NUM_CALLS = 20
 NUM_WARM = 3
-_MORE_ROLLS = 6  # where one output does not tell what errors there may be
+_MORE_INPUTS = 6  # where one output does not tell what errors there may be
 # Measured and datasheet bandwidth differ by some percent in either direction.
 _FLOOR_SLACK = 0.8
 _MAX_CACHED = 2
@@ -56,7 +57,7 @@ _RESOLUTION_MS = 5e-4
 class _Prepared:
   case: spec.Case
   inputs: tuple[timing_inputs.TimedInput, ...]
-  checked_roll: int
+  checked_key: int
   exact: dict[str, np.ndarray]
   single: dict[str, np.ndarray]
   bounds: dict[str, correctness.Bounds]  # of float32 outputs
@@ -83,7 +84,7 @@ class Timer:
     self._wall_s = wall_s
     self._seed = seed
     self._rng = np.random.default_rng([seed, 0x71])
-    self._prepared: collections.OrderedDict[tuple, _Prepared] = (
+    self._prepared: collections.OrderedDict[tuple, _Prepared | None] = (
       collections.OrderedDict()
     )
 
@@ -93,7 +94,7 @@ class Timer:
     plan: Candidate,
     problem: spec.Problem,
     dims: dict[str, int] | None = None,
-  ) -> Timing:
+  ) -> Timing | None:
     """Times a candidate that was right on every case.
 
     Args:
@@ -102,6 +103,9 @@ class Timer:
       problem: what it solves.
       dims: of the timed case; None means the problem's own.
 
+    Returns:
+      The record; None where answers are the same for all inputs of that size.
+
     Raises:
       Stop: wrong, too fast to be true, or stopped at this size; or its scratch
         takes too much there, before anything is run.
@@ -109,6 +113,8 @@ class Timer:
     """
     dims = dims or timing_sizes.dims_for(problem)
     prepared = self._prepare(problem, dims)
+    if prepared is None:
+      return None
     report, checked_call, outputs = self._measure(
       artefact, plan, problem, prepared
     )
@@ -168,15 +174,23 @@ class Timer:
     )
 
   def _prepare(self, problem, dims):
-    key = (problem.name, *dims.items())
-    if key in self._prepared:
-      self._prepared.move_to_end(key)
-      return self._prepared[key]
+    """None where there is nothing to time."""
+    name = (problem.name, *dims.items())
+    if name not in self._prepared:
+      self._prepared[name] = self._make(problem, dims)
+      if len(self._prepared) > _MAX_CACHED:
+        self._prepared.popitem(last=False)
+    self._prepared.move_to_end(name)
+    return self._prepared[name]
+
+  def _make(self, problem, dims):
     case = timing_inputs.case_for(problem, dims)
+    if case is None:
+      return None
     rng = spec.generator(f"{self._seed}/{problem.name}/timing")
-    roll = int(rng.integers(1, timing_inputs.BASE_ITEMS))
     made = timing_inputs.make(problem, case, rng)
-    arrays = {i.tensor.name: i.values(roll) for i in made}
+    key = _new_key()
+    arrays = {i.tensor.name: i.values(key) for i in made}
     with np.errstate(all="ignore"):
       exact = problem.expected(case, arrays)
       single = problem.expected(case, arrays, np.float32)
@@ -191,22 +205,18 @@ class Timer:
     plan = candidate_lib.parse(problem.canonical, problem)
     with self._executor.folder() as folder:
       baseline = self._executor.compile(plan, problem, folder)
-    prepared = _Prepared(
-      case, made, roll, exact, single, bounds, nearness, baseline, plan
+    return _Prepared(
+      case, made, key, exact, single, bounds, nearness, baseline, plan
     )
-    self._prepared[key] = prepared
-    if len(self._prepared) > _MAX_CACHED:
-      self._prepared.popitem(last=False)
-    return prepared
 
   def _nearness(self, problem, case, made, known):
     references = [known]
     sizes = [math.prod(t.shape_for(case.dims)) for t in problem.outputs]
     for _ in range(
-      _MORE_ROLLS if min(sizes) < timed_outputs.TELLING_ITEMS else 0
+      _MORE_INPUTS if min(sizes) < timed_outputs.TELLING_ITEMS else 0
     ):
-      roll = int(self._rng.integers(1, timing_inputs.BASE_ITEMS))
-      arrays = {i.tensor.name: i.values(roll) for i in made}
+      key = _new_key()
+      arrays = {i.tensor.name: i.values(key) for i in made}
       with np.errstate(all="ignore"):
         references.append(
           (
@@ -298,9 +308,9 @@ class Timer:
       )
       size += -(-buffer.num_bytes // 256) * 256
     num_calls = NUM_WARM + NUM_CALLS
-    rolls = self._rng.integers(1, timing_inputs.BASE_ITEMS, num_calls)
-    checked = int(self._rng.integers(NUM_WARM, num_calls))
-    rolls[checked] = prepared.checked_roll
+    keys = [_new_key() for _ in range(num_calls)]
+    checked = NUM_WARM + secrets.randbelow(NUM_CALLS)
+    keys[checked] = prepared.checked_key
     job = jobs.Timing(
       subjects=tuple(
         jobs.Subject(
@@ -317,10 +327,11 @@ class Timer:
       ),
       image_bytes=max(layout.num_bytes for layout in layouts),
       inputs=tuple(table),
-      rolls=tuple(int(r) for r in rolls),
+      keys=tuple(keys),
       num_warm=NUM_WARM,
       checked=checked,
       outputs=tuple(outputs),
+      guards=_guards(subjects[0][1].buffers, offsets, layouts[0].num_bytes),
       wall_s=self._wall_s,
     )
     descriptor = connection.make_mapping(parts, max(size, 1))
@@ -339,6 +350,18 @@ class Timer:
       return report, checked - NUM_WARM, stored
     finally:
       os.close(descriptor)
+
+
+def _new_key():
+  """Of a call: nobody can know it before, from seeds or from earlier calls."""
+  return secrets.randbits(64)
+
+
+def _guards(buffers, offsets, image_bytes):
+  """(offset, bytes) of what is none of the buffers, in their order."""
+  ends = [o + b.num_bytes for b, o in zip(buffers, offsets, strict=True)]
+  starts = zip([0, *ends], [*offsets, image_bytes], strict=True)
+  return tuple((a, b - a) for a, b in starts if b > a)
 
 
 def max_buffer_bytes(problem: spec.Problem, dims: dict[str, int]) -> int:

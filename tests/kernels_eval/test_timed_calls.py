@@ -1,6 +1,7 @@
 """Timed calls without a GPU: every call is looked at, and nothing is left."""
 
 import ctypes
+import types
 
 import msgspec
 import numpy as np
@@ -8,12 +9,13 @@ import pytest
 
 from kernels_eval import correctness, dtypes
 from kernels_eval.cuda import jobs
+from kernels_eval.problems import timing_inputs
 from tests.kernels_eval import host_gpu
 
 pytest.importorskip("cuda.bindings.driver", reason="no bindings of CUDA")
-from kernels_eval.cuda import timed_calls  # noqa: E402
+from kernels_eval.cuda import helper_trial, timed_calls  # noqa: E402
 
-N = 1000
+N, TABLE = 1000, 4096
 NUM_WARM, NUM_CALLS, CHECKED = 2, 6, 4
 X, OUT = 0, 4096  # places in the image
 
@@ -34,7 +36,7 @@ def double(base, _=None):
 
 def timed(monkeypatch, helpers, candidate, gap=1e-5, share=1e-4):
   """(report, checked output, inputs of the checked call, driver)."""
-  table = np.random.default_rng(0).standard_normal(2 * N + 1, np.float32)
+  table = np.random.default_rng(0).standard_normal(TABLE, np.float32)
   raw = table.tobytes()
   memory = bytearray(raw + bytes(-len(raw) % 256 + 4 * N))
   start = len(raw) + -len(raw) % 256
@@ -43,17 +45,18 @@ def timed(monkeypatch, helpers, candidate, gap=1e-5, share=1e-4):
       jobs.Subject(0, 0, (None,)),
       jobs.Subject(0, 0, (None,)),
     ),
-    image_bytes=OUT + 4 * N,
-    inputs=(jobs.Input(X, N, 4, 0, len(table)),),
-    rolls=tuple(range(11, 11 + NUM_WARM + NUM_CALLS)),
+    image_bytes=OUT + 4 * N + 96,
+    inputs=(jobs.Input(X, N, 4, 0, TABLE),),
+    keys=tuple(2**60 + 7 * c for c in range(NUM_WARM + NUM_CALLS)),
     num_warm=NUM_WARM,
     checked=CHECKED,
+    guards=((4 * N, OUT - 4 * N), (OUT + 4 * N, 96)),
     outputs=(jobs.Output(OUT, start, 4 * N, N, "float32", 0xFF, gap, share),),
     wall_s=1.0,
   )
   driver = host_gpu.install(monkeypatch, timed_calls, [candidate, double])
   report = timed_calls.measure(host_gpu.Launcher(helpers), job, memory)
-  inputs = np.roll(table, -job.rolls[CHECKED])[:N]
+  inputs = table[timing_inputs.places(N, job.keys[CHECKED], 0, TABLE)]
   output = np.frombuffer(memory, np.float32, N, start)
   return report, output, inputs, driver
 
@@ -122,7 +125,7 @@ def test_less_precision_is_seen_in_the_rms(monkeypatch, helpers):
 
 @pytest.mark.parametrize(
   ("which", "num_bytes"),
-  [("the inputs' table", 4 * 2001), ("an output", 4 * N)],
+  [("the inputs' table", 4 * TABLE), ("an output", 4 * N)],
 )
 def test_who_changes_what_is_not_its_own_is_seen(
   monkeypatch, helpers, which, num_bytes
@@ -140,6 +143,42 @@ def test_who_changes_what_is_not_its_own_is_seen(
 
   report, *_ = timed(monkeypatch, helpers, candidate)
   assert not report.is_intact and num_far(report)[:-1] == [0] * (NUM_CALLS - 1)
+
+
+def test_what_is_written_between_buffers_is_counted(monkeypatch, helpers):
+  def candidate(base, _):
+    double(base)
+    view(base + X + 4 * N, np.uint8, 8)[:] = 1
+    view(base + OUT + 4 * N, np.uint8, 96)[-1] = 1
+
+  report, *_ = timed(monkeypatch, helpers, candidate)
+  assert report.num_changed == 9 * (NUM_WARM + NUM_CALLS)
+  assert report.is_intact and num_far(report) == [0] * NUM_CALLS
+
+
+def test_the_helpers_pass_their_trial(monkeypatch, helpers):
+  driver = host_gpu.Driver()
+  monkeypatch.setattr(helper_trial, "cuda", driver)
+  monkeypatch.setattr(helper_trial, "call", lambda f, *a: f(*a))
+  launcher = host_gpu.Launcher(helpers)
+  helper_trial.run(launcher)
+  assert not driver.memory
+  right = launcher.helper
+  for broken in (
+    "ke_count_changed",
+    "ke_digest",
+    "ke_compare_int8",
+    "ke_draw_2",
+  ):
+
+    def idle(name, *rest, broken=broken):
+      if name == broken:
+        return types.SimpleNamespace(enqueue=lambda _: None)
+      return right(name, *rest)
+
+    monkeypatch.setattr(launcher, "helper", idle)
+    with pytest.raises(RuntimeError, match="a kernel of the launcher's own"):
+      helper_trial.run(launcher)
 
 
 @pytest.mark.parametrize("name", sorted(dtypes.DTYPES))

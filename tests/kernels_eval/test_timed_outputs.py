@@ -15,7 +15,7 @@ from kernels_eval.schema import Status
 RELU = problems.get("relu")
 N = 1000
 CASE = spec.Case(len(RELU.cases), {"n": N}, "normal", {})
-NEARNESS = {"out": correctness.Nearness(1e-3, 1e-4, 0.01, 1e-4)}
+NEARNESS = {"out": correctness.Nearness(0.01, 1e-3, 1e-4, 0.01, 1e-4)}
 NEAR = jobs.Compared(0, 0.0, 100.0 * N)
 
 
@@ -39,7 +39,10 @@ def check(rows, checked=0, near=NEARNESS, **report):
       jobs.Compared(0, N * 0.0111**2, N * 100.0),
       "the RMS of the differences is 0.0111, at most 0.011",
     ),
-    (jobs.Compared(0, float("nan"), N * 100.0), "is nan, at most 0.011"),
+    (
+      jobs.Compared(0, float("nan"), N * 100.0),
+      "the RMS of the differences is nan, at most 0.011",
+    ),
   ],
 )
 @pytest.mark.parametrize("call", [1, 2, 4])
@@ -50,10 +53,24 @@ def test_any_call_may_be_the_bad_one(bad, words, call):
   with pytest.raises(Stop) as caught:
     check(rows)
   assert caught.value.status == Status.WRONG_ANSWER
-  assert f"in timed call {call + 1} of 5, out beside" in caught.value.message
-  assert words in caught.value.message
+  assert f"in timed call {call + 1} of 5, beside what" in caught.value.message
+  assert f"out: {words}" in caught.value.message
+
+
+def test_a_canonical_kernel_that_is_wrong_is_nobodys_fault():
+  bad = jobs.Compared(11, 0.0, 1.0)
   with pytest.raises(HostError, match="canonical kernel of relu is not right"):
-    check(rows, checked=call)
+    check([bad, bad, NEAR, bad], checked=1)
+  for rows, checked in (([bad, bad, NEAR, bad], 2), ([bad, NEAR, NEAR], 0)):
+    with pytest.raises(Stop, match="in timed call 1 of"):
+      check(rows, checked=checked)
+
+
+def test_writes_between_buffers():
+  with pytest.raises(Stop) as caught:
+    check([NEAR], num_changed=5)
+  assert caught.value.status == Status.RUNTIME_ERROR
+  assert caught.value.finding.kind == "out_of_bounds"
 
 
 def test_what_is_just_near_enough():
@@ -105,7 +122,7 @@ def test_two_right_outputs_are_near_each_other(name, seed, scale, factor):
 
 def test_whole_numbers_are_the_same():
   near = correctness.nearness([(np.ones(3), np.ones(3))], "int32", 1.0)
-  assert near == (0, 0, 0, 0)
+  assert near == (1e-4, 0, 0, 0, 0)
 
 
 def test_half_precision_is_not_near_single_precision():
