@@ -1,8 +1,8 @@
 """Runs what a table lacks, one run after another, each in its own process.
 
     python -m experiments.sweep --table=TABLE --config=FILE [--seeds=3]
-        [--rows=ROW,ROW] [--runs=DIR] [--results=DIR] [--replace] [--dry_run]
-        [--config.X.Y=V ...]
+        [--first_seed=0] [--rows=ROW,ROW] [--runs=DIR] [--results=DIR]
+        [--replace] [--dry_run] [--config.X.Y=V ...]
 
 A run that has been stopped goes on at its last checkpoint; one that is finished
 is not done again. Stop the sweep by Ctrl-C and start it again by the same
@@ -50,6 +50,13 @@ def _define(values: flags.FlagValues) -> None:
   text("runs", None, "folder of the runs (default: runs/sweep/CONFIG)")
   text("results", None, "of what is kept (default: experiments/results/CONFIG)")
   flags.DEFINE_integer("seeds", 3, "seeds 0, 1, ...", 1, flag_values=values)
+  flags.DEFINE_integer(
+    "first_seed",
+    0,
+    "leave out those before it: another machine does them",
+    0,
+    flag_values=values,
+  )
   flags.DEFINE_bool(
     "replace",
     False,
@@ -156,11 +163,16 @@ def _say(text: str) -> None:
 def _plan(argv, config, values) -> list[Planned]:
   stem = pathlib.Path(settings_lib.config_path(argv[1:])).stem
   kept = pathlib.Path(__file__).parent / "results" / stem
+  if values.first_seed >= values.seeds:
+    raise UsageError(
+      f"--first_seed={values.first_seed}; at most {values.seeds - 1}, the last "
+      f"of --seeds={values.seeds}"
+    )
   return sweep_plan.plan(
     argv,
     config,
     sweep_plan.chosen(values.table, values.rows, config.harness.executor),
-    values.seeds,
+    range(values.first_seed, values.seeds),
     pathlib.Path(values.runs or f"runs/sweep/{stem}"),
     pathlib.Path(values.results or kept),
   )

@@ -74,7 +74,7 @@ def plan(
   argv: Sequence[str],
   config,
   wanted: Sequence[rows.Row],
-  num_seeds: int,
+  seeds: Sequence[int],
   runs: pathlib.Path,
   results: pathlib.Path,
 ) -> list[Planned]:
@@ -84,7 +84,7 @@ def plan(
     argv: the command line; its settings are passed on.
     config: what they made of the config file.
     wanted: rows.
-    num_seeds: seeds 0, 1, ...
+    seeds: of each row.
     runs: folder of the runs.
     results: folder of what is kept of them.
 
@@ -102,7 +102,7 @@ def plan(
         f"--config.{key} is what the runs of the table differ in; leave it out"
       )
   planned = []
-  for seed in range(num_seeds):
+  for seed in seeds:
     for row in wanted:
       own = copy.deepcopy(config)
       flat = settings_lib.flat(own)

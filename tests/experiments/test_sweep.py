@@ -182,6 +182,17 @@ def test_runs_are_done_once_and_kept(tmp_path, fake, capsys):
   assert fake() == ["gamma_1/seed0", "gamma_1/seed1"]
 
 
+def test_seeds_may_be_shared_among_machines(tmp_path, fake, capsys):
+  assert main(tmp_path, *TWO, "--first_seed=1") == 0
+  assert fake() == ["leap/seed1", "gamma_0/seed1"]
+  assert main(tmp_path, *TWO) == 0  # the rest
+  assert fake()[2:] == ["leap/seed0", "gamma_0/seed0"]
+  capsys.readouterr()
+  assert main(tmp_path, *TWO, "--first_seed=2") == 2
+  error = capsys.readouterr().err
+  assert "--first_seed=2; at most 1, the last of --seeds=2" in error
+
+
 def test_a_dry_run_says_what_there_is_to_do(tmp_path, fake, capsys):
   assert main(tmp_path, "--table=credit", "--rows=leap", "--seeds=1") == 0
   folder = tmp_path / "runs" / "gamma_0" / "seed0"
