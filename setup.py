@@ -103,6 +103,7 @@ setup(
     "experiments": [
       "results/**/*.json",
       "results/**/*.jsonl.gz",
+      "results/**/*.md",
       "results/**/*.txt",
     ],
   },

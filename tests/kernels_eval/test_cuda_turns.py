@@ -22,7 +22,17 @@ from tests.kernels_eval.gpu_lab import ask, send
 
 
 def timing_job():
-  return jobs.Timing((), 0, (), (), 0, 0, (), 20.0)
+  return jobs.Timing(
+    subjects=(),
+    image_bytes=0,
+    inputs=(),
+    keys=(),
+    num_warm=0,
+    checked=0,
+    outputs=(),
+    guards=(),
+    wall_s=20.0,
+  )
 
 
 def test_a_timing_job_runs_alone(start):
