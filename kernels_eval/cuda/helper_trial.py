@@ -3,11 +3,10 @@
 A mistake in them would pass for one of every candidate.
 """
 
-import struct
-
 import numpy as np
 
 from kernels_eval import dtypes
+from kernels_eval.cuda import module as module_lib
 from kernels_eval.cuda.driver import call, cuda
 from kernels_eval.problems import timing_inputs
 
@@ -34,7 +33,7 @@ def run(launcher) -> None:
       float((gaps**2).sum()),
       float((e**2).sum()),
     )
-    numbers = (_ITEMS, _bits(_GAP), _bits(_SHARE))
+    numbers = (_ITEMS, module_lib.bits(_GAP), module_lib.bits(_SHARE))
     found = device.sums(f"ke_compare_{dtype.name}", [got, expected], numbers, 3)
     _check(dtype.name, found[:1].view(np.uint64)[0] == want[0])
     _check(dtype.name, np.allclose(found[1:], want[1:], rtol=1e-9))
@@ -67,10 +66,6 @@ def digest(data: np.ndarray) -> int:
 def _check(what, is_right):
   if not is_right:
     raise RuntimeError(f"a kernel of the launcher's own is wrong: {what}")
-
-
-def _bits(number):
-  return int.from_bytes(struct.pack("<d", number), "little")
 
 
 class _Device:

@@ -1,6 +1,7 @@
 """Loaded programs, their launches, and what the driver's errors mean."""
 
 import contextlib
+import struct
 
 import msgspec
 import numpy as np
@@ -49,6 +50,11 @@ class Ended(Exception):
   def __init__(self, report: jobs.Report):
     super().__init__(report.message)
     self.report = report
+
+
+def bits(number: float) -> int:
+  """Of a double, as a kernel's argument of 64 bits."""
+  return int.from_bytes(struct.pack("<d", number), "little")
 
 
 class Kernel:

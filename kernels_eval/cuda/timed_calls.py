@@ -9,7 +9,6 @@ until the last call is over, under a checksum that is read at once.
 """
 
 import contextlib
-import struct
 
 import numpy as np
 
@@ -179,8 +178,8 @@ class _Calls:
       got,
       self._base + output.image_offset,
       output.num_items,
-      _bits(output.gap),
-      _bits(output.share),
+      module_lib.bits(output.gap),
+      module_lib.bits(output.share),
       self._sum,
     )
     return self._read_sum()
@@ -237,11 +236,6 @@ class _Calls:
     call(cuda.cuMemcpyDtoHAsync, place, self._sum, found.nbytes, self._stream)
     call(cuda.cuStreamSynchronize, self._stream)
     return found[0]
-
-
-def _bits(number):
-  """Of a double, for a kernel's parameter."""
-  return int.from_bytes(struct.pack("<d", number), "little")
 
 
 def _clear_and_free(address, num_bytes, stream):

@@ -83,7 +83,6 @@ class Timer:
     self._jax = jax
     self._wall_s = wall_s
     self._seed = seed
-    self._rng = np.random.default_rng([seed, 0x71])
     self._prepared: collections.OrderedDict[tuple, _Prepared | None] = (
       collections.OrderedDict()
     )

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kernels_eval import temporary
-from kernels_eval.soak import gpu_memory
 
 _SHM = pathlib.Path("/dev/shm")
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
@@ -111,9 +110,19 @@ def _folders():
         yield name
 
 
+def _gpu_bytes():
+  """In use by anybody, for each GPU that CUDA shows this process; None where
+  that cannot be seen."""
+  try:
+    from kernels_eval.cuda import state
+  except ImportError:  # no nvidia-ml-py
+    return None
+  return state.used_bytes()
+
+
 def take() -> Belongings:
   """What this process has now."""
-  gpu_bytes = gpu_memory.used_bytes()  # first: NVML may keep a descriptor
+  gpu_bytes = _gpu_bytes()  # first: NVML may keep a descriptor
   own = f"{temporary.PREFIX}{os.getpid()}-"
   pids = descendants(os.getpid()) | _marked(own.encode())
   descriptors = {

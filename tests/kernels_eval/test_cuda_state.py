@@ -24,3 +24,17 @@ UUIDS = ["GPU-aa11", "GPU-aa22", "GPU-bb33"]
 )
 def test_devices_that_cuda_shows(visible, chosen):
   assert state.choose(UUIDS, visible) == chosen
+
+
+def test_memory_where_no_driver_answers(monkeypatch):
+  def init():
+    raise state.pynvml.NVMLError(state.pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+
+  monkeypatch.setattr(state.pynvml, "nvmlInit", init)
+  assert state.used_bytes() is None
+  assert state.describe("GPU-1").startswith("device state unknown: ")
+
+
+def test_a_device_is_named_as_the_library_does():
+  name = state.name_of(bytes(range(16)))
+  assert name == "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"

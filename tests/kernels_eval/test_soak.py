@@ -16,7 +16,7 @@ import pytest
 from kernels_eval import client, problems, temporary
 from kernels_eval.numba import client as numba_client
 from kernels_eval.schema import Evaluation, Phase, Request, Status
-from kernels_eval.soak import belongings, gpu_memory, mix, run, summary, twins
+from kernels_eval.soak import belongings, mix, run, summary, twins
 from kernels_eval.soak import templates as templates_lib
 
 _ROOT = pathlib.Path(__file__).parents[2]
@@ -225,16 +225,6 @@ def test_gpu_memory_is_compared():
   compared = {c.name: c for c in belongings.compare(before, after)}
   assert compared["gpu_memory_0"].is_same
   assert compared["gpu_memory_1"].left == (f"{2**30} bytes",)
-
-
-def test_gpu_memory_without_a_gpu(monkeypatch):
-  pynvml = pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
-
-  def init():
-    raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-
-  monkeypatch.setattr(pynvml, "nvmlInit", init)
-  assert gpu_memory.used_bytes() is None
 
 
 # ---- verdicts
