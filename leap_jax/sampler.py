@@ -174,27 +174,36 @@ def make_sampler(
       everywhere = np.concatenate(
         [own + first[d] for d, own in enumerate(running)]
       )
-      longest = int(hosts.to_host(state.lengths)[everywhere].max())
-      width = sampling.width_for(share, settings, turn, longest)
-      state, steps = programs.decode[width, plan.num_slots](
+      in_slots = [_in_slots(own, plan, none) for own in running]
+      width = _width(share, settings, turn, state, everywhere)
+      state, steps, ends = programs.decode[width, plan.num_slots](
         weights,
         state,
         key,
-        np.concatenate([_in_slots(own, plan, none) for own in running]),
+        np.concatenate(in_slots),
         np.int32(turn),
         np.asarray(
           [max(min(plan.leave_at, len(own) - 1), 0) for own in running],
           np.int32,
         ),
       )
-      done = hosts.to_host(state.done)
-      ended = everywhere[done[everywhere]]
-      waiting = [own[~done[own + first[d]]] for d, own in enumerate(waiting)]
+      num_steps, ends = hosts.to_host((steps, ends))
+      taken = np.concatenate(
+        [
+          np.where(own < none, own + first[d], -1)
+          for d, own in enumerate(in_slots)
+        ]
+      )
+      slot_ends = ends.done & (taken >= 0)
+      ended = taken[slot_ends]
+      waiting = [
+        own[~np.isin(own + first[d], ended)] for d, own in enumerate(waiting)
+      ]
       yield Call(
         state,
         ended,
-        _completions(state, ended),
-        int(hosts.to_host(steps).max()),
+        _completions(ends, slot_ends),
+        int(num_steps.max()),
         count * plan.num_slots,
       )
 
@@ -210,13 +219,21 @@ def _in_slots(rows, plan, none):
   return _pad(rows, plan.num_slots, none)
 
 
-def _completions(state, rows):
-  """Answers of rows, on the host."""
-  take = lambda x: hosts.to_host(x)[rows]
+def _width(share, settings, turn, state, rows):
+  """Keys that a program must look at; asks the device only if that is a
+  question."""
+  if len(sampling.usable_widths(share, settings, turn)) == 1:
+    return sampling.room_of(share, settings, turn)
+  longest = int(hosts.to_host(state.lengths)[rows].max())
+  return sampling.width_for(share, settings, turn, longest)
+
+
+def _completions(ends, chosen):
+  """Answers in some of the slots, [B] bool."""
   return Completions(
-    take(state.tokens),
-    take(state.logprobs),
-    take(state.log_kept),
-    take(state.sampled),
-    take(state.stopped),
+    ends.tokens[chosen],
+    ends.logprobs[chosen],
+    ends.log_kept[chosen],
+    ends.sampled[chosen],
+    ends.stopped[chosen],
   )

@@ -41,7 +41,7 @@ class Programs(NamedTuple):
   # [width, B]: (weights, state, rows [D * B], tokens, lengths) -> state
   read_more: Mapping[tuple[int, int], Callable[..., SamplerState]]
   # [width, B]: (weights, state, key, rows [D * B], turn [], leave_at [D])
-  # -> state, steps [D]
+  # -> state, steps [D], Ends of [D * B]
   decode: Mapping[tuple[int, int], Callable[..., Any]]
 
 

@@ -67,6 +67,18 @@ class SamplerState(NamedTuple):
   log_kept: jax.Array  # [R, N] float32
 
 
+class Ends(NamedTuple):
+  """How a call of a decoding program leaves its B slots: the state's fields of
+  those names. Beside the state, which the next call is given."""
+
+  done: jax.Array  # [B] bool
+  stopped: jax.Array  # [B] bool
+  sampled: jax.Array  # [B] int32
+  tokens: jax.Array  # [B, N] int32
+  logprobs: jax.Array  # [B, N] float32
+  log_kept: jax.Array  # [B, N] float32
+
+
 def weights_of(config, settings: Settings, params):
   """Parameters in the layout and the dtype of this sampler."""
   weights = decoding.weights_of(config, params, jnp.dtype(settings.dtype))
@@ -270,7 +282,7 @@ def decode(
       row's key is made from its place in the whole.
 
   Returns:
-    (state, [1] int32 steps that were run).
+    (state, [1] int32 steps that were run, Ends of the slots).
   """
   batch, num_rows = rows.shape[0], shape.num_rows
   prompts = state.prompts
@@ -351,13 +363,14 @@ def decode(
   if not stays:
     caches = decoding.scatter(state.caches, home, caches)
   local = local._replace(caches=())
+  ends = Ends(*(getattr(local, name) for name in Ends._fields))
   if batch == num_rows:
     # Rows without a slot are as they were.
     local = local._replace(done=jnp.where(has_row, local.done, state.done))
-    return local._replace(prompts=prompts, caches=caches), step[None]
+    return local._replace(prompts=prompts, caches=caches), step[None], ends
   put = lambda old, new: old.at[rows].set(new, mode="drop")
   local = jax.tree.map(put, fields, local)
-  return local._replace(prompts=prompts, caches=caches), step[None]
+  return local._replace(prompts=prompts, caches=caches), step[None], ends
 
 
 def room_of(shape: RolloutShape, settings: Settings, turn: int) -> int:

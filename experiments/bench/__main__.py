@@ -14,7 +14,8 @@ peers     the same decoding by other libraries (experiments/bench/peers.py)
 table     the README's table of all of them (experiments/bench/table.py)
 
 But for `step`, weights are random, of config.policy.size. The batch is all rows
-of a rollout (num_problems * group_size). Settings and their meaning:
+of a rollout (num_problems * group_size); where decoding is measured, at most
+config.sampler.max_slots of them at a time. Settings and their meaning:
 experiments/configs/base.py.
 """
 

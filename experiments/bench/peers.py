@@ -7,7 +7,9 @@ random weights of the same sizes and dtype, the same batch, prompts of the same
 length, and sample at temperature 1 with nothing cut off.
 
 Peers step until their longest row ends. With lengths that vary, their useful
-tokens come in the seconds of a batch of full length.
+tokens come in the seconds of a batch of full length. Where ours has more rows
+than slots (`config.sampler.max_slots`), peers work through them in batches of
+as many rows as ours has slots.
 """
 
 import dataclasses
@@ -126,7 +128,13 @@ def measure(
   """
   check(names)
   rollout = config.rollout
-  batch = rollout.num_problems * rollout.group_size
+  rows = rollout.num_problems * rollout.group_size
+  batch = min(config.sampler.max_slots or rows, rows)
+  if rows % batch or batch % rollout.group_size:
+    raise UsageError(
+      f"config.sampler.max_slots={batch} for {rows} rows in groups of "
+      f"{rollout.group_size}: peers take whole batches of whole groups"
+    )
   job = {
     "size": config.policy.size,
     "vocab_size": config.policy.vocab_size,
@@ -143,12 +151,11 @@ def measure(
     # Not before: JAX takes the accelerator when it is first used.
     from experiments.bench import sampler
 
-    drawn = sampler.drawn_lengths(batch, rollout.max_new_tokens, config.seed)
+    drawn = sampler.drawn_lengths(rows, rollout.max_new_tokens, config.seed)
+    varied = float(np.sum(drawn)) / (rows // batch)  # of a batch
     for ours in sampler.measure(config, repeats, prompts):
       peers = {
-        name: _against(
-          record, ours, batch * rollout.max_new_tokens, float(np.sum(drawn))
-        )
+        name: _against(record, ours, batch * rollout.max_new_tokens, varied)
         for name, record in found.items()
       }
       yield ours | {"kind": "peers", "peers": peers}

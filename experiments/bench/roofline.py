@@ -76,8 +76,14 @@ def bytes_read(
   prompt_tokens: int,
   answers: np.ndarray,
   group_size: int,
+  num_slots: int,
 ) -> int:
-  """Bytes of decoding all answers: weights, keys and values."""
-  return weights_read(
-    model, weights, int(answers.max()), int(answers.sum())
-  ) + cache_read(model, dtype, prompt_tokens, answers, group_size)
+  """Bytes of decoding all answers: weights, keys and values.
+
+  Of `num_slots` slots none is idle as long as rows wait: the fewest steps.
+  """
+  total = int(answers.sum())
+  num_steps = max(int(answers.max()), -(-total // num_slots))
+  return weights_read(model, weights, num_steps, total) + cache_read(
+    model, dtype, prompt_tokens, answers, group_size
+  )

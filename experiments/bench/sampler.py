@@ -2,7 +2,8 @@
 
 Two measurements with random weights of `policy.size`: all answers of full
 length, for the roofline (experiments/bench/roofline.py); and lengths drawn from
-a lognormal distribution, for the slots.
+a lognormal distribution, for the slots. Where there are more rows than slots
+(`config.sampler.max_slots`), rows wait, and take the slots of those that end.
 
 One device works, however many there are: each samples its own problems and
 waits for no other, so that more devices are more of the same.
@@ -64,6 +65,13 @@ def prompts_of(shape, vocab_size: int, seed: int):
   return tokens, np.full(size[0], size[1], np.int32)
 
 
+def num_slots(config) -> int:
+  """Rows that decode at once at most."""
+  rollout = config.rollout
+  rows = rollout.num_problems * rollout.group_size
+  return min(config.sampler.max_slots or rows, rows)
+
+
 def once(made, weights, shape, vocab_size, answers, seed):
   """One batch whose rows end at given lengths: seconds and slots.
 
@@ -74,6 +82,10 @@ def once(made, weights, shape, vocab_size, answers, seed):
     vocab_size: ids of the prompts are below it.
     answers: [R] tokens that each row samples.
     seed: of prompts and samples.
+
+  Returns:
+    Seconds and counts; `calls`: slots, steps and milliseconds of each call of
+    a decoding program, what the host does afterwards included.
   """
   tokens, lengths = prompts_of(shape, vocab_size, seed)
   started = time.perf_counter()
@@ -85,17 +97,22 @@ def once(made, weights, shape, vocab_size, answers, seed):
   key = jax.random.key(seed)
   rows = np.arange(shape.num_rows)
   steps = slot_steps = num_tokens = 0
-  started = time.perf_counter()
+  calls = []
+  last = started = time.perf_counter()
   for call in made.answer(weights, state_, key, rows, 0):
     steps += call.num_steps
     slot_steps += call.num_steps * call.num_slots
     num_tokens += int(call.completions.lengths.sum())
+    now = time.perf_counter()
+    calls.append((call.num_slots, call.num_steps, round(1e3 * (now - last), 2)))
+    last = now
   return {
     "prefill_seconds": prefill,
     "seconds": time.perf_counter() - started,
     "steps": steps,
     "slot_steps": slot_steps,
     "tokens": num_tokens,
+    "calls": calls,
   }
 
 
@@ -217,15 +234,20 @@ def _measured(config, model, settings, repeats):
         shape.max_prompt_tokens,
         answers,
         group,
+        num_slots(config),
       )
       found[name] = _summary(runs[1:], read(1), read(shape.group_size))
       found[name]["compilations"] = compiled.count
+      found[name]["calls"] = runs[-1]["calls"]
   full = found.pop("full")
+  del full["calls"]
   return {
     "kind": "sampler",
     "model": config.policy.size,
     "num_params": num_params,
-    "batch": shape.num_rows,
+    "seed": config.seed,
+    "batch": num_slots(config),
+    "rows": shape.num_rows,
     "group_size": shape.group_size,
     "prompt_tokens": shape.max_prompt_tokens,
     "new_tokens": shape.max_new_tokens,

@@ -65,6 +65,11 @@ def _measured(record):
   return kind + "".join(words)
 
 
+def _rows(record):
+  rows, slots = record.get("rows", record["batch"]), record["batch"]
+  return str(rows) if rows == slots else f"{rows} in {slots} slots"
+
+
 def _against(record):
   one = record.get("one_device")
   if one is not None:
@@ -84,7 +89,7 @@ def _against(record):
 _COLUMNS = (
   ("measured", _measured),
   ("model", lambda r: r["model"]),
-  ("rows", lambda r: str(r["batch"])),
+  ("rows", _rows),
   ("tokens/s", lambda r: _number(r, "tokens_per_second")),
   ("ms a decoding step", lambda r: _number(r, "ms_per_decode_step", 1, 2)),
   ("bandwidth roofline, %", _roofline),

@@ -36,12 +36,14 @@ def test_the_bytes_of_a_roofline():
   weights = {"a": np.zeros(10, np.float16)}  # 20 bytes
   # Rows of 2 and 3 tokens behind a prompt of 4: 5 + 6 and 5 + 6 + 7 tokens of
   # 8 bytes; three steps.
-  read = lambda group: roofline.bytes_read(
-    _MODEL, weights, "float16", 4, np.asarray([2, 3]), group
+  read = lambda group, slots=2: roofline.bytes_read(
+    _MODEL, weights, "float16", 4, np.asarray([2, 3]), group, slots
   )
   assert read(1) == 3 * 20 + 8 * (11 + 18)
   # Together they read the prompt three times, and 1 + 2 and 1 + 2 + 3 others.
   assert read(2) == 3 * 20 + 8 * (3 * 4 + 3 + 6)
+  # One after the other in one slot: five steps.
+  assert read(1, slots=1) == 5 * 20 + 8 * (11 + 18)
 
 
 def test_an_embedding_that_is_not_the_head_is_only_looked_up():
@@ -102,11 +104,39 @@ def test_decoding_is_measured_and_written(tmp_path, capsys):
   assert found["ms_per_decode_step"] == pytest.approx(1e3 * seconds / 8)
   assert 0 < found["useful_slot_fraction"] < 1
   assert found["varied"]["compilations"] == 0
+  calls = found["varied"]["calls"]
+  assert sum(steps for _, steps, _ in calls) == found["varied"]["steps"]
+  slot_steps = sum(slots * steps for slots, steps, _ in calls)
+  drawn = sampler.drawn_lengths(16, 8, found["seed"])
+  assert found["useful_slot_fraction"] == pytest.approx(
+    drawn.sum() / slot_steps
+  )
   # Nobody has measured what this processor could do.
   assert found["roofline_fraction"] is None and found["devices"] == 1
   # The table takes what was written.
   assert bench.main(["bench", "table", f"--results={tmp_path}"]) == 0
   assert "| sampler | micro | 16 |" in capsys.readouterr().out
+
+
+def test_rows_wait_for_slots(tmp_path):
+  arguments = [
+    f"--config={CONFIG.with_name('bench_queue_0_5b.py')}",
+    "--config.policy.size=micro",
+    "--config.rollout.num_problems=4",
+    "--config.sampler.max_slots=8",
+    "--config.sampler.idle_fraction=0.25",
+    "--config.rollout.max_prompt_tokens=8",
+    "--config.rollout.max_new_tokens=8",
+    "--repeats=1",
+    f"--out={tmp_path}",
+  ]
+  assert bench.main(["bench", "sampler", *arguments]) == 0
+  found = json.loads((tmp_path / "sampler_queue_0_5b_b8.json").read_text())
+  assert (found["rows"], found["batch"]) == (32, 8)
+  assert found["steps"] == 4 * 8 and found["useful_slot_fraction"] > 0.7
+  # Fewer steps than four batches that wait for their longest row.
+  drawn = sampler.drawn_lengths(32, 8, found["seed"])
+  assert found["varied"]["steps"] < 4 * drawn.max()
 
 
 @pytest.mark.parametrize(
@@ -167,7 +197,7 @@ def test_peers_and_order_of_the_table(tmp_path):
   peer = dict(version="1", times_faster=5.04, varied_times_faster=20)
   records = [
     common | dict(kind="update", mfu=0.412),
-    common | dict(kind="peers", peers={"other": peer}),
+    common | dict(kind="peers", peers={"other": peer}, rows=8),
     common | dict(kind="sampler", roofline_fraction=0.61, num_params=9),
     common
     | dict(kind="sampler", num_params=2, shared_prompts=True)
@@ -186,6 +216,7 @@ def test_peers_and_order_of_the_table(tmp_path):
   assert "| 50 (43) |" in rows[0]
   assert "| 61 |" in rows[1] and "| 41 |" in rows[3]
   assert "other 1: 5.0 x, lengths varied 20.0 x" in rows[2]
+  assert "| m | 4 |" in rows[1] and "| m | 8 in 4 slots |" in rows[2]
   for broken in (
     "{}",
     json.dumps({"kind": "update", "model": "m", "batch": 4}),
@@ -211,7 +242,7 @@ def test_what_takes_less_memory_is_measured_first():
   assert sampler.layouts(config, []) == (False,)
 
 
-def _peers_run(monkeypatch, programs):
+def _peers_run(monkeypatch, programs, path=CONFIG):
   """`peers` with these texts in place of the peers' programs."""
   monkeypatch.setattr(
     peers, "_command", lambda name: [sys.executable, "-c", programs[name]]
@@ -220,7 +251,7 @@ def _peers_run(monkeypatch, programs):
   ours = dict(tokens_per_second_with_prompts=300.0)
   ours["varied"] = dict(tokens_per_second_with_prompts=200.0)
   monkeypatch.setattr(sampler, "measure", lambda *_: iter([ours]))
-  config = settings.load_file(CONFIG)
+  config = settings.load_file(path)
   effort = peers.Effort(repeats=1, limit_s=60.0)
   return peers.measure(config, 1, [], list(programs), effort)
 
@@ -240,6 +271,22 @@ def test_a_peer_that_fails_does_not_cost_the_other_ones_record(monkeypatch):
   assert record["peers"]["fast"]["times_faster"] == pytest.approx(0.5)
   with pytest.raises(UsageError, match="broken failed with status 3"):
     next(found)
+
+
+def test_peers_take_a_queue_in_batches(monkeypatch):
+  path = CONFIG.with_name("bench_queue_0_5b.py")
+  # A batch of 512 rows of 256 tokens in 10 s, four times.
+  fast = "import json, sys; job = json.load(sys.stdin); "
+  fast += "assert job['batch'] == 512; print('{\"seconds\": [10]}')"
+  (record,) = _peers_run(monkeypatch, {"other": fast}, path)
+  peer = record["peers"]["other"]
+  assert peer["tokens_per_second"] == 512 * 256 / 10
+  drawn = sampler.drawn_lengths(2048, 256, settings.load_file(path).seed)
+  assert peer["varied_tokens_per_second"] == pytest.approx(drawn.sum() / 40)
+  config = settings.load_file(path)
+  config.sampler.max_slots = 500
+  with pytest.raises(UsageError, match="500 for 2048 rows in groups of 8"):
+    next(peers.measure(config, 1, [], [], peers.Effort(1, 1.0)))
 
 
 def test_the_readmes_table_is_the_generated_one():

@@ -1,0 +1,20 @@
+r"""Decoding with more rows than slots: 2,048 of Qwen2.5-0.5B in 512 slots.
+
+    python -m experiments.bench peers --prompts=shared \
+      --config=experiments/configs/bench_queue_0_5b.py
+
+Random weights in bfloat16, prompt 256, 256 new tokens. Rows wait for the slots
+of those that end; other libraries work through as many batches.
+"""
+
+from experiments.configs import bench_0_5b
+
+
+def get_config():
+  """Four times the rows of the one without a queue."""
+  c = bench_0_5b.get_config()
+  c.rollout.num_problems = 256
+  c.sampler.max_slots = 512
+  c.sampler.idle_fraction = 0.1
+  c.sampler.prompts_per_call = 64
+  return c
