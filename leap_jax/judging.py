@@ -1,11 +1,13 @@
 """Sampling and judging side by side, within one turn.
 
 Answers are judged as they end, by another thread, while the rows that have not
-ended are still sampled. The policy is the same for all of them: nothing is
-stale, and which answer ended when changes no result. Verdicts are all there
-before the turn is over, since the gate looks at all of them.
+ended are still sampled: those that have ended while a batch was judged are the
+next one, together. The policy is the same for all of them: nothing is stale,
+and which answer ended when changes no result. Verdicts are all there before the
+turn is over, since the gate looks at all of them.
 """
 
+import collections
 import concurrent.futures
 import contextlib
 import time
@@ -31,12 +33,13 @@ class Judged(NamedTuple):
 
 
 def _requests(call, problems, turn, decode):
-  """What the policy has sampled in this turn, and nothing else."""
+  """(row, what the policy has sampled in this turn, and nothing else)."""
   requests = []
   for place, row in enumerate(call.rows.tolist()):
     own = call.completions.tokens[place, : call.completions.lengths[place]]
     text = decode(own.tolist())
-    requests.append(Request(f"{row}/{turn}", problems[row].name, text))
+    request = Request(f"{row}/{turn}", problems[row].name, text)
+    requests.append((row, request))
   return requests
 
 
@@ -71,15 +74,26 @@ def judge_as_they_end(
     Exception: whatever `evaluate` raises, when the call that is sampled
       meanwhile has ended.
   """
-  seen, beside, later, judged, num_ended = [], [], [], [], 0
-  judge_seconds = 0.0
+  seen, beside, num_ended = [], [], 0
+  verdicts, judge_seconds = {}, 0.0
+  waiting: collections.deque[Call] = collections.deque()
+  # Processes exchange verdicts (hosts.SharedPool): all of them in the same
+  # order among the sampler's own exchanges, so by this thread, at the end.
+  is_alone = jax.process_count() == 1
 
-  def judge(rows, requests):
+  def judge():
+    """All that waits, as one batch. By one thread at a time."""
     nonlocal judge_seconds
+    requests = []
+    while waiting:
+      requests += _requests(waiting.popleft(), problems, turn, decode)
+    if not requests:  # an earlier batch has had them
+      return
     started = time.perf_counter()
-    evaluations = evaluate(requests)
+    evaluations = evaluate([request for _, request in requests])
     judge_seconds += time.perf_counter() - started
-    return zip(rows, requests, evaluations, strict=True)
+    for (row, request), evaluation in zip(requests, evaluations, strict=True):
+      verdicts[row] = request, evaluation
 
   with _other_thread() as other_thread:
     started = time.perf_counter()
@@ -88,30 +102,15 @@ def judge_as_they_end(
         if future.done():
           future.result()  # raises what the harness did
       seen.append(call)
-      rows = call.rows.tolist()
-      requests = _requests(call, problems, turn, decode)
-      num_ended += len(rows)
-      if not rows:
-        continue
-      if jax.process_count() > 1:
-        # Processes exchange verdicts (hosts.SharedPool): all of them in the
-        # same order among the sampler's own exchanges, so by this thread.
-        later.append((rows, requests))
-      elif num_ended < len(problems):
-        beside.append(other_thread.submit(judge, rows, requests))
-      else:  # the last ones: this thread has nothing else to do
-        later.append((rows, requests))
+      waiting.append(call)
+      num_ended += len(call.rows)
+      # After the last ones this thread has nothing else to do.
+      if is_alone and num_ended < len(problems):
+        beside.append(other_thread.submit(judge))
     sample_seconds = time.perf_counter() - started
     started = time.perf_counter()
     for future in beside:
-      judged += future.result()
-    for rows, requests in later:
-      judged += judge(rows, requests)
+      future.result()
+    judge()
     wait_seconds = time.perf_counter() - started
-  return Judged(
-    seen,
-    {row: (request, evaluation) for row, request, evaluation in judged},
-    sample_seconds,
-    wait_seconds,
-    judge_seconds,
-  )
+  return Judged(seen, verdicts, sample_seconds, wait_seconds, judge_seconds)

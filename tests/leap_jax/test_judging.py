@@ -74,16 +74,50 @@ def test_one_call_is_judged_by_this_thread():
   assert threads == [threading.current_thread()]
 
 
+def test_what_ends_while_a_batch_is_judged_is_the_next_batch():
+  began, goes_on, batches = threading.Event(), threading.Event(), []
+
+  def calls():
+    yield call([3])
+    assert began.wait(20)
+    yield call([5])
+    yield call([])
+    yield call([8, 9])
+    goes_on.set()
+    yield call([11])
+
+  def evaluate(requests):
+    began.set()
+    assert goes_on.wait(20)
+    batches.append([request.text for request in requests])
+    return [f"verdict on {r.text}" for r in requests]
+
+  problems = {row: Card("a problem") for row in (3, 5, 8, 9, 11)}
+  got = judging.judge_as_they_end(calls(), problems, 0, decode, evaluate)
+  assert batches[0] == ["3"] and batches[1][:3] == ["5", "8", "9"]
+  assert sum(batches, []) == ["3", "5", "8", "9", "11"]
+  assert {row: v for row, (_, v) in got.verdicts.items()} == {
+    row: f"verdict on {row}" for row in problems
+  }
+
+
 @pytest.mark.parametrize("fails_on", [1, 2])
 def test_a_harness_that_fails_is_heard(fails_on):
+  first = threading.Event()
+
+  def calls():
+    yield call([3, 5])
+    assert first.wait(20)
+    yield call([8])
+
   def evaluate(requests):
+    first.set()
     if len(requests) == fails_on:
       raise OSError("gone")
     return list(requests)
 
-  calls = iter([call([3, 5]), call([8])])
   with pytest.raises(OSError, match="gone"):
-    judging.judge_as_they_end(calls, PROBLEMS, 0, decode, evaluate)
+    judging.judge_as_they_end(calls(), PROBLEMS, 0, decode, evaluate)
 
 
 def test_a_harness_that_fails_ends_the_sampling():
