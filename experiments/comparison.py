@@ -89,17 +89,26 @@ def _length(every) -> str:
 
 
 def _coarse(table: str, runs: Runs, draws: Draws) -> list[str]:
-  """A line for each ratio whose rows are evaluated too rarely for it."""
-  lines = []
+  """Which ratios are of rows that are evaluated too rarely, if any."""
+  found = []
   for column in COLUMNS[table]:
     if column.gaps is None:
       continue
-    for name, records in runs.items():
-      gaps = column.gaps(runs, name, draws) if records else np.nan
-      if gaps < time_to_accuracy.MIN_GAPS:
-        reason = time_to_accuracy.too_coarse(gaps)
-        lines.append(f"COARSE: {name}, {column.key}: {reason}.")
-  return lines
+    gaps = {
+      name: column.gaps(runs, name, draws)
+      for name, records in runs.items()
+      if records
+    }
+    few = [
+      f"{name} {count:.1f}"
+      for name, count in gaps.items()
+      if count < time_to_accuracy.MIN_GAPS
+    ]
+    if few:
+      found.append(f"{column.key}: {', '.join(few)}")
+  if not found:
+    return []
+  return [f"COARSE: {time_to_accuracy.COARSE}. Gaps: {'; '.join(found)}."]
 
 
 def _footnote(table: str, runs: Runs, draws: Draws) -> Sequence[str]:

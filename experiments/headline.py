@@ -114,7 +114,7 @@ def _gaps(runs, draws):
       key = f"time_to_acc{turn}_ratio_vs_{short}"
       out[f"{key}_gaps"] = round(gaps, 2) if math.isfinite(gaps) else None
       if gaps < time_to_accuracy.MIN_GAPS:
-        warnings.append(f"{key}: {time_to_accuracy.too_coarse(gaps)}")
+        warnings.append(f"{key}, {gaps:.1f} gaps: {time_to_accuracy.COARSE}")
   if len(draws.seeds) == 1:
     warnings.append("one seed: intervals are of the problems alone, too narrow")
   return out | {"warnings": warnings}

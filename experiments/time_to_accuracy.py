@@ -49,6 +49,13 @@ SHARE = 0.15
 MIN_GAPS = 4.0
 """Gaps between evaluations to the target from which on ratios are sound."""
 
+# What to say of comparisons with fewer than `MIN_GAPS` gaps.
+COARSE = (
+  f"a target that is reached less than {MIN_GAPS:g} gaps between evaluations "
+  "after the start makes a ratio that may be off by more than 5 %; evaluate "
+  "more often (config.eval.every)"
+)
+
 _NUM_POINTS = 481
 """Costs at which a curve is known."""
 
@@ -283,12 +290,3 @@ def gaps_to_target(
     if np.isfinite(used[0])
   ]
   return min(gaps, default=np.nan)
-
-
-def too_coarse(gaps: float) -> str:
-  """What to say of a comparison with fewer than `MIN_GAPS` gaps."""
-  return (
-    f"a target is reached {gaps:.1f} gaps between evaluations after the start, "
-    f"and below {MIN_GAPS:g} the ratio may be off by more than 5 %; evaluate "
-    "more often (config.eval.every)"
-  )

@@ -110,7 +110,7 @@ def test_a_headline_of_the_same_time_may_have_unequal_iterations(tmp_path):
   gaps = found["time_to_acc1_ratio_vs_multi_turn_gaps"]
   assert 1.5 < gaps < 2
   (warning,) = (w for w in found["warnings"] if "acc1" in w)
-  assert f"multi_turn: a target is reached {gaps:.1f} gaps" in warning
+  assert f"multi_turn, {gaps:.1f} gaps: a target" in warning
   assert found["methods"]["leap"]["iterations"] == [4, 4]
   assert found["acc_minus_after_seconds"] == 40
   assert found["acc_at_1_minus_multi_turn"] == 0
@@ -141,7 +141,12 @@ def test_headline_and_table_say_the_same_of_the_same_runs(tmp_path):
     assert found[key] == pytest.approx(2, rel=0.02)
   assert found["time_to_acc1_ratio_vs_single_turn_gaps"] > 4
   assert found["time_to_acc1_ratio_vs_multi_turn_gaps"] < 4
-  warned = "COARSE: leap, time_to_acc1_ratio_vs_multi_turn: a target"
   text = comparison.markdown("cost", runs, draws)
-  assert warned in text and "COARSE: leap, time_to_acc1_ratio_vs_s" not in text
+  (line,) = [x for x in text.splitlines() if x.startswith("COARSE: a target")]
+  by_ratio = dict(x.split(": ") for x in line.split("Gaps: ")[1].split("; "))
+  few = found["time_to_acc1_ratio_vs_multi_turn_gaps"]
+  assert f"leap {few:.1f}" in by_ratio["time_to_acc1_ratio_vs_multi_turn"]
+  assert "leap" not in by_ratio["time_to_acc1_ratio_vs_single_turn"]
+  (warned, *_) = found["warnings"]
+  assert warned.startswith(f"time_to_acc1_ratio_vs_multi_turn, {few:.1f} gaps")
   assert any("one seed" in warning for warning in found["warnings"])
