@@ -49,12 +49,12 @@ SHARE = 0.15
 MIN_GAPS = 4.0
 """Gaps between evaluations to the target from which on ratios are sound."""
 
-# What to say of comparisons with fewer than `MIN_GAPS` gaps.
 COARSE = (
   f"a target that is reached less than {MIN_GAPS:g} gaps between evaluations "
   "after the start makes a ratio that may be off by more than 5 %; evaluate "
   "more often (config.eval.every)"
 )
+"""What to say of comparisons with fewer than `MIN_GAPS` gaps."""
 
 _NUM_POINTS = 481
 """Costs at which a curve is known."""

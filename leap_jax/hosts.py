@@ -123,18 +123,16 @@ def is_first() -> bool:
 def to_host(tree: Any) -> Any:
   """NumPy arrays of all of it, wherever it lies. All processes call this."""
 
-  for leaf in jax.tree.leaves(tree):  # all copies begin before one is awaited
-    if isinstance(leaf, jax.Array) and leaf.is_fully_addressable:
-      leaf.copy_to_host_async()
-
-  def whole(leaf):
+  def own(leaf):
+    """What this process holds, if that is all of it."""
     if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable:
-      return np.asarray(jax.device_get(leaf))
+      return leaf
     if leaf.is_fully_replicated:
-      return np.asarray(leaf.addressable_data(0))
-    return np.asarray(multihost_utils.process_allgather(leaf, tiled=True))
+      return leaf.addressable_data(0)
+    return multihost_utils.process_allgather(leaf, tiled=True)
 
-  return jax.tree.map(whole, tree)
+  # Together: all copies begin before one is awaited.
+  return jax.tree.map(np.asarray, jax.device_get(jax.tree.map(own, tree)))
 
 
 def exchange(message: bytes) -> list[bytes]:

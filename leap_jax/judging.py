@@ -28,7 +28,8 @@ class Judged(NamedTuple):
   calls: list[Call]
   verdicts: dict[int, tuple[Request, Evaluation]]  # by row
   sample_seconds: float
-  wait_seconds: float  # for verdicts, with nothing left to sample
+  # With nothing left to sample: for verdicts, and the last texts are made.
+  wait_seconds: float
   judge_seconds: float  # in which the harness had candidates
 
 
@@ -46,7 +47,8 @@ def _requests(call, problems, turn, decode):
 @contextlib.contextmanager
 def _other_thread() -> Iterator[concurrent.futures.ThreadPoolExecutor]:
   """One thread. Whatever fails here, an interrupt too, ends what waits for it:
-  only the batch at hand is waited for, since its judges are in use."""
+  only the batch at hand is waited for, since its judges are in use: at most
+  all that ended while the one before was judged."""
   executor = concurrent.futures.ThreadPoolExecutor(1)
   try:
     yield executor

@@ -111,6 +111,9 @@ def compile_programs(
   share = share_of(shape, count)
   is_split = count > 1
   many = mesh is not None and mesh.size > 1
+  # What hosts are told of each call: with several processes all of it lies on
+  # all devices, or each process would compile a gather for each shape.
+  is_spread = is_split and jax.process_count() > 1
   place = (
     (lambda spec: NamedSharding(mesh, spec)) if many else lambda spec: None
   )
@@ -140,13 +143,13 @@ def compile_programs(
   empty = lambda: sampling.empty_state(config, together, settings)
   state = shapes_of(jax.eval_shape(empty), rows_spec)
 
-  def lower(function, specs, inputs):
+  def lower(function, specs, inputs, out_specs=_ROWS):
     if is_split:
       function = jax.shard_map(
         function,
         mesh=mesh,
         in_specs=(_WHOLE, _ROWS, *specs),
-        out_specs=_ROWS,
+        out_specs=out_specs,
         check_vma=False,
       )
     return jax.jit(function, donate_argnums=1).lower(weights, state, *inputs)
@@ -159,7 +162,10 @@ def compile_programs(
     def run(*inputs):
       place = jax.lax.axis_index("data") if is_split else 0
       first_row = place * share.num_rows
-      return of(sampling.decode, width)(*inputs, first_row=first_row)
+      state, *news = of(sampling.decode, width)(*inputs, first_row=first_row)
+      if is_spread:
+        news = jax.lax.all_gather(news, "data", tiled=True)
+      return state, *news
 
     return run
 
@@ -174,6 +180,7 @@ def compile_programs(
       decode(width),
       (_WHOLE, _ROWS, _WHOLE, _ROWS),
       (key, vector(batch), turn, vector(1)),
+      (_ROWS, *[_WHOLE if is_spread else _ROWS] * 2),
     )
     for width, batch in by_size(decode_sizes)
   }

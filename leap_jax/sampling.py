@@ -69,7 +69,8 @@ class SamplerState(NamedTuple):
 
 class Ends(NamedTuple):
   """How a call of a decoding program leaves its B slots: the state's fields of
-  those names. Beside the state, which the next call is given."""
+  those names, beside the state, so that no more than they need travel to the
+  host. A slot without a row is done, and the rest of it means nothing."""
 
   done: jax.Array  # [B] bool
   stopped: jax.Array  # [B] bool

@@ -136,6 +136,8 @@ def _file_name(kind: str, name: str, found: Mapping[str, Any]) -> str:
   if found.get("shared_prompts"):
     parts.append("shared")
   parts.append(f"b{found['batch']}")
+  if found.get("rows", found["batch"]) != found["batch"]:
+    parts.append(f"of{found['rows']}")
   if found["devices"] > 1:
     parts.append(f"x{found['devices']}")
   return "_".join(parts)

@@ -9,7 +9,8 @@ length, and sample at temperature 1 with nothing cut off.
 Peers step until their longest row ends. With lengths that vary, their useful
 tokens come in the seconds of a batch of full length. Where ours has more rows
 than slots (`config.sampler.max_slots`), peers work through them in batches of
-as many rows as ours has slots.
+as many rows as ours has slots; each batch has a row of full length. Ours then
+has all rows in memory, a peer those of one batch.
 """
 
 import dataclasses
@@ -127,9 +128,14 @@ def measure(
     UsageError: a peer is not known, not installed, or failed.
   """
   check(names)
+  # Importing JAX does not take the accelerator; its first use does, below.
+  from experiments.bench import sampler
+
   rollout = config.rollout
-  rows = rollout.num_problems * rollout.group_size
-  batch = min(config.sampler.max_slots or rows, rows)
+  rows, batch = (
+    rollout.num_problems * rollout.group_size,
+    sampler.num_slots(config),
+  )
   if rows % batch or batch % rollout.group_size:
     raise UsageError(
       f"config.sampler.max_slots={batch} for {rows} rows in groups of "
@@ -146,13 +152,15 @@ def measure(
     "seed": config.seed,
     "repeats": effort.repeats,
   }
+  drawn = sampler.drawn_lengths(rows, rollout.max_new_tokens, config.seed)
+  if (drawn.reshape(-1, batch).max(1) < rollout.max_new_tokens).any():
+    raise UsageError(
+      f"{batch} rows are too few: a batch of theirs has none of "
+      f"{rollout.max_new_tokens} tokens, so peers would be charged too much"
+    )
+  varied = float(np.sum(drawn)) / (rows // batch)  # tokens of a batch
   found, faults = _run_all(names, job, effort.limit_s)
   if found:
-    # Not before: JAX takes the accelerator when it is first used.
-    from experiments.bench import sampler
-
-    drawn = sampler.drawn_lengths(rows, rollout.max_new_tokens, config.seed)
-    varied = float(np.sum(drawn)) / (rows // batch)  # of a batch
     for ours in sampler.measure(config, repeats, prompts):
       peers = {
         name: _against(record, ours, batch * rollout.max_new_tokens, varied)

@@ -125,18 +125,19 @@ def test_rows_wait_for_slots(tmp_path):
     "--config.rollout.num_problems=4",
     "--config.sampler.max_slots=8",
     "--config.sampler.idle_fraction=0.25",
+    "--prompts=own",
     "--config.rollout.max_prompt_tokens=8",
     "--config.rollout.max_new_tokens=8",
     "--repeats=1",
     f"--out={tmp_path}",
   ]
   assert bench.main(["bench", "sampler", *arguments]) == 0
-  found = json.loads((tmp_path / "sampler_queue_0_5b_b8.json").read_text())
+  found = json.loads((tmp_path / "sampler_queue_0_5b_b8_of32.json").read_text())
   assert (found["rows"], found["batch"]) == (32, 8)
   assert found["steps"] == 4 * 8 and found["useful_slot_fraction"] > 0.7
   # Fewer steps than four batches that wait for their longest row.
   drawn = sampler.drawn_lengths(32, 8, found["seed"])
-  assert found["varied"]["steps"] < 4 * drawn.max()
+  assert found["varied"]["steps"] < drawn.reshape(4, 8).max(1).sum()
 
 
 @pytest.mark.parametrize(
@@ -229,6 +230,8 @@ def test_peers_and_order_of_the_table(tmp_path):
 def test_a_file_says_in_what_a_measurement_differs():
   found = dict(batch=4, devices=1, shared_prompts=True)
   assert bench._file_name("sampler", "m", found) == "sampler_m_shared_b4"
+  found = dict(batch=4, devices=1, rows=16)
+  assert bench._file_name("sampler", "m", found) == "sampler_m_b4_of16"
   found = dict(batch=4, devices=2)
   assert bench._file_name("update", "update_m", found) == "update_m_b4_x2"
 

@@ -5,6 +5,8 @@ import pathlib
 import subprocess
 import sys
 
+from tests.leap_jax import two_processes
+
 ROOT = pathlib.Path(__file__).parents[2]
 
 CODE = """
@@ -76,3 +78,46 @@ def test_several_devices_sample_what_one_does():
     text=True,
   )
   assert done.stdout.strip() == "same", done.stderr[-2000:]
+
+
+_IN_TWO_PROCESSES = """
+from leap_jax import compilations, draws, sampler, sampling, sharding
+from leap_jax.models import sizes, transformer
+from leap_jax.types import RolloutShape
+
+shape = RolloutShape(
+  num_problems=2, group_size=4, num_turns=1, max_prompt_tokens=12,
+  max_feedback_tokens=6, max_new_tokens=10, max_context_tokens=22,
+  row_buckets=(8,),
+)
+model = sizes.model_config("micro", 300)
+params = transformer.init(model, jax.random.key(0))
+table = params["embedding"]["embedding"]
+params["embedding"]["embedding"] = table.at[1].mul(5.0)  # rows do stop
+tokens = np.random.default_rng(0).integers(2, 300, (2, 12))
+rows, key = np.arange(8), jax.random.key(1)
+
+def play(params, mesh, **options):
+  settings = sampling.Settings(draws.Rule(0.8), (1,), **options)
+  made = sampler.make_sampler(model, shape, settings, params, mesh=mesh)
+  weights = made.prepare(params)
+  with compilations.counted() as compiled:
+    state = made.begin(weights, tokens, np.asarray([12, 5]))
+    calls = list(made.answer(weights, state, key, rows, 0))
+    answers, _, _ = sampler.all_answers(iter(calls), rows)
+  return answers, len(calls), compiled.count
+
+want, _, _ = play(params, None)
+mesh = sharding.make_mesh()
+got, num_calls, count = play(
+  sharding.replicate(mesh, params), mesh, max_slots=2, idle_fraction=0.5)
+assert num_calls > 1 and count == 0, (num_calls, count)
+np.testing.assert_array_equal(got.tokens, want.tokens)
+np.testing.assert_array_equal(got.stopped, want.stopped)
+np.testing.assert_allclose(got.logprobs, want.logprobs, atol=1e-5)
+print("done")
+"""
+
+
+def test_several_processes_sample_what_one_does_and_compile_nothing():
+  two_processes.run(_IN_TWO_PROCESSES)
