@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from leap_jax import sampler_programs, sampling
+from leap_jax import program_sizes, sampler_programs, sampling
 from leap_jax.models import attention, transformer
 from leap_jax.models.config import ModelConfig
 from leap_jax.types import RolloutShape
@@ -141,7 +141,7 @@ def _working(config, share, settings, caches):
   caches: a layer of what is read, or copies of the rows that decode."""
   prompts = sampler_programs.prompts_per_call(share, settings)
   length = share.max_prompt_tokens
-  decode, more = sampler_programs.program_sizes(share, settings)
+  decode, more = program_sizes.all_sizes(share, settings)
   room = sampling.room(share, settings)
   largest = [_one_layer(config, settings, prompts, length, length)]
   layer = caches / config.num_layers / (room * share.num_rows)

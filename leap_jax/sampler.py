@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from leap_jax import hosts, sampler_programs, sampling, slots
+from leap_jax import hosts, program_sizes, sampler_programs, slots
 from leap_jax.sampling import SamplerState, Settings
 from leap_jax.types import RolloutShape
 
@@ -148,7 +148,7 @@ def make_sampler(
   def tell(weights, state, rows, contexts, turn):
     shares = by_share(rows)
     batch = share.bucket_for(max(len(own) for own in shares))
-    width = sampling.room_of(share, settings, turn)
+    width = program_sizes.room_of(share, settings, turn)
     told = dict(zip((int(row) for row in rows), contexts, strict=True))
     tokens = np.zeros((count * batch, share.max_feedback_tokens), np.int32)
     lengths = np.zeros(count * batch, np.int32)
@@ -163,7 +163,7 @@ def make_sampler(
     )
 
   def answer(weights, state, key, rows, turn):
-    sizes = sampling.slot_counts(share, settings, turn)
+    sizes = program_sizes.slot_counts(share, settings, turn)
     waiting = by_share(rows)
     while any(len(own) for own in waiting):
       # One program for all: that of the share which has most to do.
@@ -222,10 +222,10 @@ def _in_slots(rows, plan, none):
 def _width(share, settings, turn, state, rows):
   """Keys that a program must look at; asks the device only if that is a
   question."""
-  if len(sampling.usable_widths(share, settings, turn)) == 1:
-    return sampling.room_of(share, settings, turn)
+  if len(program_sizes.usable_widths(share, settings, turn)) == 1:
+    return program_sizes.room_of(share, settings, turn)
   longest = int(hosts.to_host(state.lengths)[rows].max())
-  return sampling.width_for(share, settings, turn, longest)
+  return program_sizes.width_for(share, settings, turn, longest)
 
 
 def _completions(ends, chosen):

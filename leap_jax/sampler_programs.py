@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from leap_jax import compilations, sampling
+from leap_jax import compilations, program_sizes, sampling
 from leap_jax.models import attention
 from leap_jax.sampling import SamplerState, Settings
 from leap_jax.types import RolloutShape
@@ -69,24 +69,6 @@ def prompts_per_call(shape: RolloutShape, settings: Settings) -> int:
   return min(
     settings.prompts_per_call or shape.num_problems, shape.num_problems
   )
-
-
-def program_sizes(shape: RolloutShape, settings: Settings):
-  """(width, slots) of programs that decode, (width, rows) of those that read
-  what rows are told."""
-  width_of = lambda turn: sampling.usable_widths(shape, settings, turn)
-  decode = {
-    (width, batch)
-    for turn in range(shape.num_turns)
-    for width in width_of(turn)
-    for batch in sampling.slot_counts(shape, settings, turn)
-  }
-  more = {
-    (sampling.room_of(shape, settings, turn), batch)
-    for turn in range(1, shape.num_turns)
-    for batch in shape.buckets(turn)
-  }
-  return decode, more
 
 
 def compile_programs(
@@ -171,7 +153,7 @@ def compile_programs(
 
   vector = lambda n: abstract((count * n,))
   matrix = lambda n, width: abstract((count * n, width))
-  decode_sizes, more_sizes = program_sizes(share, settings)
+  decode_sizes, more_sizes = program_sizes.all_sizes(share, settings)
   by_size = lambda sizes: sorted(sizes, key=lambda s: s[0] * s[1], reverse=True)
   key = abstract((), jax.random.key(0).dtype, _WHOLE)
   turn = abstract((), spec=_WHOLE)

@@ -13,7 +13,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
-from leap_jax import draw_kernels, draws, slots
+from leap_jax import draw_kernels, draws
 from leap_jax.models import attention, decoding, joined_layers
 from leap_jax.types import RolloutShape
 
@@ -372,43 +372,3 @@ def decode(
   put = lambda old, new: old.at[rows].set(new, mode="drop")
   local = jax.tree.map(put, fields, local)
   return local._replace(prompts=prompts, caches=caches), step[None], ends
-
-
-def room_of(shape: RolloutShape, settings: Settings, turn: int) -> int:
-  """Key width that is enough for every row until a turn ends."""
-  if settings.implementation == attention.CUDNN:
-    return room(shape, settings)
-  return shape.context_tokens(turn) + 1
-
-
-def usable_widths(shape, settings, turn: int) -> tuple[int, ...]:
-  """Key widths of the decoding programs that a turn may use, ascending."""
-  most = room_of(shape, settings, turn)
-  step = settings.prefix_step
-  if settings.implementation == attention.CUDNN or step == 0:
-    return (most,)
-  return (*range(step, most, step), most)
-
-
-def width_for(shape, settings, turn: int, longest: int) -> int:
-  """The key width with which rows go on in a turn.
-
-  Args:
-    shape: sizes.
-    settings: of the sampler.
-    turn: from 0.
-    longest: cached tokens of the longest row.
-  """
-  usable = usable_widths(shape, settings, turn)
-  return next((w for w in usable if w > longest), usable[-1])
-
-
-def slot_counts(shape, settings, turn: int) -> tuple[int, ...]:
-  """Slots of the decoding programs that a turn may use, ascending."""
-  most = min(settings.max_slots or shape.num_rows, shape.num_rows)
-  # Where no call ends early, a turn begins and ends with the same program.
-  buckets = shape.buckets(turn if settings.idle_fraction >= 1 else 1)
-  sizes = {b for b in buckets if b < most}
-  if settings.slot_ratio < 1:
-    sizes |= {*slots.ladder(most, settings.least_slots, settings.slot_ratio)}
-  return tuple(sorted(sizes | {most}))

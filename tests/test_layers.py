@@ -55,6 +55,7 @@ LAYERS = (
     "leap_jax.policy_io",
     "leap_jax.policy_source",
     "leap_jax.pretrained",
+    "leap_jax.program_sizes",
     "leap_jax.sampler",
     "leap_jax.sampler_programs",
     "leap_jax.sampling",

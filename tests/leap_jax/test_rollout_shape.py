@@ -2,7 +2,7 @@
 
 import pytest
 
-from leap_jax import draws, sampler_programs, sampling, slots
+from leap_jax import draws, program_sizes, sampling, slots
 from leap_jax.types import RolloutShape
 
 
@@ -44,7 +44,7 @@ def test_no_program_is_made_for_nothing(shape):
 def test_the_quickstarts_programs():
   shape = sizes(16, 8, (32, 128))
   assert shape.buckets(0) == (128,) and shape.buckets(1) == (32, 128)
-  decode, more = sampler_programs.program_sizes(
+  decode, more = program_sizes.all_sizes(
     shape, sampling.Settings(draws.Rule(), ())
   )
   # A prompt of 8 and 4 new tokens, then 4 to read and 4 new ones; and one.
@@ -68,21 +68,21 @@ SETTINGS = [
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("shape", CASES[::4], ids=str)
 def test_whatever_comes_up_in_sampling_has_a_program(shape, settings):
-  decode, more = sampler_programs.program_sizes(shape, settings)
+  decode, more = program_sizes.all_sizes(shape, settings)
   reached = set()
   for turn in range(shape.num_turns):
-    counts = sampling.slot_counts(shape, settings, turn)
+    counts = program_sizes.slot_counts(shape, settings, turn)
     for ready in (
       (shape.num_rows,) if turn == 0 else range(1, shape.num_rows + 1)
     ):
       while ready:
         plan = slots.plan(ready, counts, settings.idle_fraction)
         for longest in range(1, shape.context_tokens(turn)):
-          width = sampling.width_for(shape, settings, turn, longest)
+          width = program_sizes.width_for(shape, settings, turn, longest)
           reached.add((width, plan.num_slots))
           assert longest < width
         ready -= plan.num_rows - plan.leave_at
       if turn:
-        room = sampling.room_of(shape, settings, turn)
+        room = program_sizes.room_of(shape, settings, turn)
         assert (room, shape.bucket_for(shape.num_rows)) in more
   assert reached <= decode
