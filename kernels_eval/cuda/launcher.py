@@ -18,8 +18,13 @@ import time
 import msgspec
 import numpy as np
 
-from kernels_eval import dtypes
-from kernels_eval.cuda import helper_trial, jobs, state, timed_calls
+from kernels_eval.cuda import (
+  helper_trial,
+  jobs,
+  own_kernels,
+  state,
+  timed_calls,
+)
 from kernels_eval.cuda import module as module_lib
 from kernels_eval.cuda.driver import DriverError, call, cuda
 
@@ -120,19 +125,13 @@ class Launcher:
       own.write_bytes(cubin)
       own.replace(path)
     module = call(cuda.cuModuleLoadData, path.read_bytes())
-    names = (
-      "ke_scrub_shared",
-      *(f"ke_draw_{n}" for n in (1, 2, 4, 8)),
-      *(f"ke_compare_{name}" for name in dtypes.DTYPES),
-      "ke_digest",
-      "ke_count_changed",
-    )
     functions = {
-      n: call(cuda.cuModuleGetFunction, module, n.encode()) for n in names
+      n: call(cuda.cuModuleGetFunction, module, n.encode())
+      for n in own_kernels.NAMES
     }
     call(
       cuda.cuFuncSetAttribute,
-      functions["ke_scrub_shared"],
+      functions[own_kernels.SCRUB],
       cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
       self.hello.shared_bytes,
     )
@@ -221,7 +220,7 @@ class Launcher:
   def _run_image(self, cases, pixels, base, num_bytes):
     """Runs the cases on one image, which comes back."""
     scrub = self.helper(
-      "ke_scrub_shared",
+      own_kernels.SCRUB,
       self.hello.num_processors,
       1024,
       self.hello.shared_bytes,
