@@ -105,6 +105,25 @@ def test_all_subjects_get_the_inputs_of_a_call_and_none_twice(monkeypatch):
   assert 0 < output.gap < 1e-3 and 0 < output.share < 1e-3
 
 
+def test_the_inputs_of_the_checked_call_do_not_last(monkeypatch):
+  from kernels_eval.cuda import timed_keys, timing
+
+  monkeypatch.setattr(timed_keys, "MAX_USES", 3)
+  monkeypatch.setattr(
+    timing.correctness.Bounds, "hold", lambda bounds, got: True
+  )
+  executor = _Executor(((1.0,) * 20,) * 2, ((NEAR,),) * 20)
+  timer = timing.Timer(executor, 0, 60.0)
+  plan = candidate_lib.parse(RELU.canonical, RELU)
+  artefact = executor.compile(plan, RELU, None)
+  for _ in range(7):
+    timer.time(artefact, plan, RELU, DIMS)
+  checked = [job.keys[job.checked] for job in executor.jobs]
+  assert [checked.count(key) for key in dict.fromkeys(checked)] == [3, 3, 1]
+  others = {key for job in executor.jobs for key in job.keys}
+  assert len(others) == 7 * 22 + 3  # any other call has inputs of its own
+
+
 @pytest.mark.parametrize("name", sorted(problems.FAMILIES))
 def test_canonical_solutions_have_the_scratch_that_they_need(name):
   from kernels_eval.cuda import timing
