@@ -6,6 +6,7 @@ Forked by `nursery.py` for `server.py`, which replaces it when it dies, hangs
 or says that an error has spoilt its context.
 """
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -35,6 +36,8 @@ _SCRUB_WORD = 0x7FC0DEAD  # a NaN
 _PRINTF_BYTES = 256 * 1024
 _HELPERS = pathlib.Path(__file__).parent / "helpers.cu"
 _MIN_FLUSH_BYTES = 256 * 2**20
+# Of a thread. For all that a large GPU can hold it is a gigabyte.
+_MAX_KEPT_STACK_BYTES = 4096
 
 
 class _Log:
@@ -70,6 +73,9 @@ class Launcher:
     call(cuda.cuCtxSetCurrent, context)
     call(
       cuda.cuCtxSetLimit, cuda.CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE, _PRINTF_BYTES
+    )
+    self._stack_bytes = call(
+      cuda.cuCtxGetLimit, cuda.CUlimit.CU_LIMIT_STACK_SIZE
     )
     self.stream = call(
       cuda.cuStreamCreate, cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
@@ -181,6 +187,8 @@ class Launcher:
       return timed_calls.measure(self, job, memory)
     except module_lib.Ended as end:
       report = end.report
+    finally:
+      self._give_stacks_back()
     # All that the job had taken is given back by now.
     if report.error == module_lib.OUT_OF_MEMORY:
       report = module_lib.out_of_memory(report, *call(cuda.cuMemGetInfo))
@@ -188,6 +196,14 @@ class Launcher:
       # Whatever else is still to come must not be the next job's.
       call(cuda.cuStreamSynchronize, self.stream)
     return report
+
+  def _give_stacks_back(self):
+    """A driver keeps the most local memory that any kernel has needed, and
+    other launchers' kernels would miss what is much."""
+    kind = cuda.CUlimit.CU_LIMIT_STACK_SIZE
+    with contextlib.suppress(DriverError):  # a spoilt context has none
+      if call(cuda.cuCtxGetLimit, kind) > _MAX_KEPT_STACK_BYTES:
+        call(cuda.cuCtxSetLimit, kind, self._stack_bytes)
 
   def _run(self, job, memory):
     if job.image_bytes > ARENA_BYTES:

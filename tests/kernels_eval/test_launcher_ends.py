@@ -21,9 +21,12 @@ REFUSED = "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
 class _Driver(host_gpu.Driver):
   """Has a kernel's error ready for whoever waits for the stream."""
 
+  CUlimit = types.SimpleNamespace(CU_LIMIT_STACK_SIZE=0)
+
   def __init__(self):
     super().__init__()
     self.pending = ""
+    self.stack_bytes = 1024  # of a thread
     self.free_bytes = TOTAL
 
   def cuStreamSynchronize(self, _):  # noqa: N802, as CUDA has it
@@ -31,7 +34,18 @@ class _Driver(host_gpu.Driver):
       raise DriverError(0, self.pending, "cuStreamSynchronize")
 
   def cuMemGetInfo(self):  # noqa: N802
-    return self.free_bytes, TOTAL
+    return self.free_bytes - _stack_share(self.stack_bytes), TOTAL
+
+  def cuCtxGetLimit(self, _):  # noqa: N802
+    return self.stack_bytes
+
+  def cuCtxSetLimit(self, _, value):  # noqa: N802
+    self.stack_bytes = value
+
+
+def _stack_share(stack_bytes):
+  """Of the device's memory, for all of its threads."""
+  return stack_bytes // 100
 
 
 class _Lab:
@@ -52,6 +66,7 @@ class _Lab:
     made.stream = None
     made.hello = host_gpu.Launcher.hello
     made._arena = self._arena.ctypes.data
+    made._stack_bytes = 1024
     made._log = types.SimpleNamespace(take=lambda: "")
     made.helper = lambda *_: _kernel(lambda: None)
     self.launcher = made
@@ -176,3 +191,18 @@ def test_memory_that_a_program_has_itself_is_no_excuse(lab):
   report = lab.run(_refuse(module.OUT_OF_MEMORY))
   assert report.outcome == jobs.Outcome.LAUNCH_FAILED
   assert lab.driver.free_bytes == TOTAL
+
+
+@pytest.mark.parametrize(
+  ("stack_bytes", "kept_bytes"), [(2048, 2048), (90_000, 1024)]
+)
+def test_much_local_memory_is_given_back(lab, stack_bytes, kept_bytes):
+  def grow():
+    lab.driver.stack_bytes = stack_bytes
+
+  assert lab.run(grow).outcome == jobs.Outcome.DONE
+  assert lab.driver.stack_bytes == kept_bytes
+  # What a program's first launch has taken is no excuse for its second.
+  report = lab.run(grow, _refuse(module.OUT_OF_MEMORY))
+  assert report.outcome == jobs.Outcome.LAUNCH_FAILED
+  assert lab.driver.stack_bytes == kept_bytes
