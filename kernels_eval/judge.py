@@ -159,9 +159,7 @@ class Judge:
     with clock.measure(Phase.RUN):
       if self._screen is not None:
         found = self._screen.check(parsed, problem, cases)
-        if (
-          found is not None
-        ):  # the GPU has not seen it: there is nothing to explain
+        if found is not None:  # the GPU has not seen it: nothing to explain
           facts |= _facts(found)
           return
       result = self._executor.run(artefact, parsed, problem, cases)
@@ -387,9 +385,13 @@ def main(argv: list[str]) -> int:
       is_function = pipelines.is_name(request.problem)
       found = (functions if is_function else judge).evaluate(request)
       frames.write(answers, msgspec.msgpack.encode(found))
-  except (host_lib.HostError, frames.FrameError, OSError):
+  except (host_lib.HostError, frames.FrameError, OSError) as error:
     if not ending.wait(0.1):  # else it is the end that makes the job fail
-      raise
+      if not isinstance(error, host_lib.HostError):
+        raise
+      reason = " ".join(str(error).split())  # one line, written in one piece
+      sys.stderr.write(f"kernels_eval: a judge ends: {reason}\n")
+      return 1
   ender.join()
   return 0
 

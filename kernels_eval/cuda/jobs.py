@@ -129,6 +129,10 @@ class Outcome(enum.StrEnum):
   MACHINE_FAILED = "machine_failed"
 
 
+SPOILING = (Outcome.KERNEL_FAILED, Outcome.MACHINE_FAILED)
+"""Ends of a job after which its launcher serves no other."""
+
+
 class Report(msgspec.Struct, frozen=True):
   """The answer to a job."""
 

@@ -6,6 +6,7 @@ Forked by `nursery.py` for `server.py`, which replaces it when it dies, hangs
 or says that an error has spoilt its context.
 """
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -18,8 +19,13 @@ import time
 import msgspec
 import numpy as np
 
-from kernels_eval import dtypes
-from kernels_eval.cuda import helper_trial, jobs, state, timed_calls
+from kernels_eval.cuda import (
+  helper_trial,
+  jobs,
+  own_kernels,
+  state,
+  timed_calls,
+)
 from kernels_eval.cuda import module as module_lib
 from kernels_eval.cuda.driver import DriverError, call, cuda
 
@@ -30,6 +36,8 @@ _SCRUB_WORD = 0x7FC0DEAD  # a NaN
 _PRINTF_BYTES = 256 * 1024
 _HELPERS = pathlib.Path(__file__).parent / "helpers.cu"
 _MIN_FLUSH_BYTES = 256 * 2**20
+# Of a thread. For all that a large GPU can hold it is a gigabyte.
+_MAX_KEPT_STACK_BYTES = 4096
 
 
 class _Log:
@@ -65,6 +73,9 @@ class Launcher:
     call(cuda.cuCtxSetCurrent, context)
     call(
       cuda.cuCtxSetLimit, cuda.CUlimit.CU_LIMIT_PRINTF_FIFO_SIZE, _PRINTF_BYTES
+    )
+    self._stack_bytes = call(
+      cuda.cuCtxGetLimit, cuda.CUlimit.CU_LIMIT_STACK_SIZE
     )
     self.stream = call(
       cuda.cuStreamCreate, cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
@@ -120,19 +131,13 @@ class Launcher:
       own.write_bytes(cubin)
       own.replace(path)
     module = call(cuda.cuModuleLoadData, path.read_bytes())
-    names = (
-      "ke_scrub_shared",
-      *(f"ke_draw_{n}" for n in (1, 2, 4, 8)),
-      *(f"ke_compare_{name}" for name in dtypes.DTYPES),
-      "ke_digest",
-      "ke_count_changed",
-    )
     functions = {
-      n: call(cuda.cuModuleGetFunction, module, n.encode()) for n in names
+      n: call(cuda.cuModuleGetFunction, module, n.encode())
+      for n in own_kernels.NAMES
     }
     call(
       cuda.cuFuncSetAttribute,
-      functions["ke_scrub_shared"],
+      functions[own_kernels.SCRUB],
       cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
       self.hello.shared_bytes,
     )
@@ -166,12 +171,7 @@ class Launcher:
     """Does a job; see `jobs.py`."""
     started = time.perf_counter()
     try:
-      if isinstance(job, jobs.Run):
-        report = self._run(job, memory)
-      else:
-        report = timed_calls.measure(self, job, memory)
-    except module_lib.Ended as end:
-      report = end.report
+      report = self._do(job, memory)
     except DriverError as error:
       report = jobs.Report(jobs.Outcome.MACHINE_FAILED, str(error), error.name)
     return msgspec.structs.replace(
@@ -180,20 +180,37 @@ class Launcher:
       wall_ms=(time.perf_counter() - started) * 1e3,
     )
 
+  def _do(self, job, memory):
+    try:
+      if isinstance(job, jobs.Run):
+        return self._run(job, memory)
+      return timed_calls.measure(self, job, memory)
+    except module_lib.Ended as end:
+      report = end.report
+    finally:
+      self._give_stacks_back()
+    # All that the job had taken is given back by now.
+    if report.error == module_lib.OUT_OF_MEMORY:
+      report = module_lib.out_of_memory(report, *call(cuda.cuMemGetInfo))
+    if report.outcome not in jobs.SPOILING:
+      # Whatever else is still to come must not be the next job's.
+      call(cuda.cuStreamSynchronize, self.stream)
+    return report
+
+  def _give_stacks_back(self):
+    """A driver keeps the most local memory that any kernel has needed, and
+    other launchers' kernels would miss what is much."""
+    kind = cuda.CUlimit.CU_LIMIT_STACK_SIZE
+    with contextlib.suppress(DriverError):  # a spoilt context has none
+      if call(cuda.cuCtxGetLimit, kind) > _MAX_KEPT_STACK_BYTES:
+        call(cuda.cuCtxSetLimit, kind, self._stack_bytes)
+
   def _run(self, job, memory):
     if job.image_bytes > ARENA_BYTES:
       raise ValueError(f"an image of {job.image_bytes} bytes")
     # It ends where the arena ends: beyond the last buffer nothing is mapped.
     base = self._arena + (ARENA_BYTES - job.image_bytes) // 256 * 256
     host = np.frombuffer(memory, np.uint8)
-    scrub = self.helper(
-      "ke_scrub_shared",
-      self.hello.num_processors,
-      1024,
-      self.hello.shared_bytes,
-      self.hello.shared_bytes // 4,
-      _SCRUB_WORD,
-    )
     flat = [k for case in job.cases for k in case]
     module = module_lib.Program(
       host[: job.program_bytes].tobytes(), flat, self.hello.shared_bytes
@@ -201,23 +218,12 @@ class Launcher:
     try:
       cases = [[module.kernel(k, base) for k in case] for case in job.cases]
       for offset in job.image_offsets:
-        address = host[offset:].ctypes.data
-        call(
-          cuda.cuMemcpyHtoDAsync, base, address, job.image_bytes, self.stream
-        )
-        for i, kernels in enumerate(cases):
-          scrub.enqueue(self.stream)
-          self.enqueue(kernels, i)
-          try:
-            call(cuda.cuStreamSynchronize, self.stream)
-          except DriverError as error:
-            raise module_lib.kernel_error(error, i) from None
-        call(
-          cuda.cuMemcpyDtoHAsync, address, base, job.image_bytes, self.stream
-        )
-      # The next candidate finds nothing of this one.
-      call(cuda.cuMemsetD8Async, base, _CLEAR, job.image_bytes, self.stream)
-      call(cuda.cuStreamSynchronize, self.stream)
+        self._run_image(cases, host[offset:], base, job.image_bytes)
+      self._clear(base, job.image_bytes)
+    except module_lib.Ended as end:
+      if end.report.outcome == jobs.Outcome.LAUNCH_FAILED:
+        self._clear(base, job.image_bytes)
+      raise  # anything else ends the context with all that it holds
     finally:
       module.unload()
     return jobs.Report(
@@ -227,12 +233,43 @@ class Launcher:
       local_bytes=module.local_bytes,
     )
 
+  def _run_image(self, cases, pixels, base, num_bytes):
+    """Runs the cases on one image, which comes back."""
+    scrub = self.helper(
+      own_kernels.SCRUB,
+      self.hello.num_processors,
+      1024,
+      self.hello.shared_bytes,
+      self.hello.shared_bytes // 4,
+      _SCRUB_WORD,
+    )
+    address, stream = pixels.ctypes.data, self.stream
+    call(cuda.cuMemcpyHtoDAsync, base, address, num_bytes, stream)
+    for i, kernels in enumerate(cases):
+      scrub.enqueue(stream)
+      self.enqueue(kernels, i)
+      try:
+        call(cuda.cuStreamSynchronize, stream)
+      except DriverError as error:
+        raise module_lib.kernel_error(error, i) from None
+    call(cuda.cuMemcpyDtoHAsync, address, base, num_bytes, stream)
+
+  def _clear(self, address, num_bytes):
+    """The next candidate finds nothing of this one."""
+    call(cuda.cuMemsetD8Async, address, _CLEAR, num_bytes, self.stream)
+    call(cuda.cuStreamSynchronize, self.stream)
+
   def enqueue(self, kernels, case):
-    """Launches one after the other; raises Ended for what the candidate did."""
+    """Launches one after the other; raises Ended for what the candidate did,
+    and the context is free of pending errors then or spoilt."""
     for kernel in kernels:
       try:
         kernel.enqueue(self.stream)
       except DriverError as error:
+        try:  # what was launched before it may be about to fail, too
+          call(cuda.cuStreamSynchronize, self.stream)
+        except DriverError as earlier:
+          raise module_lib.kernel_error(earlier, case) from None
         if error.name in module_lib.KERNEL_ERRORS:  # of an earlier launch
           raise module_lib.kernel_error(error, case) from None
         end = module_lib.judged(

@@ -10,6 +10,7 @@ from kernels_eval.cuda import jobs
 from kernels_eval.cuda.driver import DriverError, call, cuda
 
 _STATIC_SHARED_BYTES = 48 * 1024
+OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
 
 # What a kernel can cause. Any other error is the machine's.
 KERNEL_ERRORS = {
@@ -29,8 +30,8 @@ LAUNCH_ERRORS = (
   "CUDA_ERROR_NOT_SUPPORTED",
   "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE",
   # Of local memory, which the driver provides for all threads that the device
-  # can hold. What a module takes itself is loaded by then.
-  "CUDA_ERROR_OUT_OF_MEMORY",
+  # can hold. What a module takes itself is loaded by then. See `out_of_memory`.
+  OUT_OF_MEMORY,
 )
 _LOAD_ERRORS = (
   "CUDA_ERROR_INVALID_IMAGE",
@@ -38,7 +39,7 @@ _LOAD_ERRORS = (
   "CUDA_ERROR_INVALID_SOURCE",
   "CUDA_ERROR_INVALID_PTX",
   "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND",
-  "CUDA_ERROR_OUT_OF_MEMORY",
+  OUT_OF_MEMORY,  # of the module's own arrays; see `out_of_memory`
   "CUDA_ERROR_NOT_FOUND",
   "CUDA_ERROR_INVALID_VALUE",
 )
@@ -199,6 +200,34 @@ def judged(error: DriverError, names, outcome: jobs.Outcome) -> Ended:
   if error.name in names:
     return Ended(jobs.Report(outcome, str(error), error.name))
   return Ended(jobs.Report(jobs.Outcome.MACHINE_FAILED, str(error), error.name))
+
+
+def out_of_memory(
+  report: jobs.Report, free_bytes: int, total_bytes: int
+) -> jobs.Report:
+  """Whom a job's end for want of memory blames.
+
+  A program may count on half of the device's memory and on no more. Where half
+  is free and did not do, it wanted more than that: its arrays, or its threads'
+  local memory. Where less is free, others have the rest, another program on the
+  device perhaps, and it need not have wanted much.
+
+  Args:
+    report: the end, which blames the candidate.
+    free_bytes: on the device, once the job has given back all that it had.
+    total_bytes: of the device.
+
+  Returns:
+    The report as it is, or one that blames the machine.
+  """
+  if 2 * free_bytes >= total_bytes:
+    return report
+  return jobs.Report(
+    jobs.Outcome.MACHINE_FAILED,
+    f"{report.message}: only {free_bytes / 2**30:.1f} of the device's "
+    f"{total_bytes / 2**30:.1f} GiB are free; what else uses it?",
+    report.error,
+  )
 
 
 def kernel_error(error: DriverError, case: int) -> Ended:

@@ -24,7 +24,7 @@ import msgspec
 from kernels_eval.candidate import CUDA, Candidate
 from kernels_eval.cpu.host import HostError
 from kernels_eval.cuda import executor as executor_lib
-from kernels_eval.cuda import jobs, sanitizer_log, timing
+from kernels_eval.cuda import jobs, own_kernels, sanitizer_log, timing
 from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec
 from kernels_eval.schema import Finding, Status
@@ -174,11 +174,19 @@ def _max_buffer_bytes(problem, cases):
 def command(
   path: str, tool: str, log: pathlib.Path, descriptor: int, device: int
 ) -> list[str]:
-  """A launcher under the tool; our own kernels are not looked at."""
+  """A launcher under the tool. Our own kernels are not looked at, those that a
+  launcher tries at its start included: they would cost time, and a fault there
+  is none of the candidate's. They are excluded by their whole names; a part of
+  one would do for a candidate's `make_sum`, too."""
+  own = [
+    word
+    for name in own_kernels.NAMES
+    for word in ("--kernel-name-exclude", f"kernel_name={name}")
+  ]
   return [
     *(path, "--tool", tool, "--log-file", str(log)),
     *("--target-processes", "application-only", "--show-backtrace", "device"),
-    *("--kernel-name-exclude", "kernel_substring=ke_scrub"),
+    *own,
     *(sys.executable, "-P", "-m", "kernels_eval.cuda.sanitized_launcher"),
     *(str(descriptor), str(device), str(log.with_name("helpers"))),
   ]

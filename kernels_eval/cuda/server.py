@@ -17,9 +17,12 @@ driver is busy with the fault of one: only one is killed at a time, that which
 runs for longest, none while one that has failed or was killed is being taken
 down, and the others get some more time afterwards. (To run each once more alone
 would keep the whole GPU, for as long again, for each kernel that does not end.)
+A job is late by its kernel's fault or the driver's: which of them, its judge is
+told when the killed launcher is gone, or stays although it is killed.
 """
 
 import argparse
+import dataclasses
 import os
 import pathlib
 import select
@@ -49,6 +52,15 @@ _REQUEST = jobs.Run | jobs.Timing | jobs.Alone | jobs.Release
 _MAX_JOBS = 2000  # of one launcher: what a context cannot give back is little
 
 
+@dataclasses.dataclass
+class _Dying:
+  """A launcher that is killed and not gone yet."""
+
+  pid: int
+  deadline: float
+  job: Job | None  # that was late, and is answered when this is over
+
+
 class Server:
   """Launchers and waiting jobs. A class because it owns processes."""
 
@@ -66,7 +78,7 @@ class Server:
     self._greeted: set[socket.socket] = set()
     self._waiting = Waiting()
     self._launchers: list[launcher_process.LauncherProcess] = []
-    self._dying: dict[int, tuple[int, float]] = {}  # pidfd: pid, deadline
+    self._dying: dict[int, _Dying] = {}  # by pidfd
     self._alone: socket.socket | None = None  # the judge that has the GPU
     self._hello: jobs.Hello | None = None
     self._num_failures = self._num_failed_jobs = 0
@@ -93,11 +105,13 @@ class Server:
       busy = [k.job for k in self._launchers if k.job is not None]
       for launcher in list(self._launchers):
         self._remove(launcher)
-      for pidfd, (pid, deadline) in list(self._dying.items()):
-        select.select([pidfd], [], [], max(0, deadline - time.monotonic()))
-        launcher_process.is_gone(pid)
+      late = [d.job for d in self._dying.values() if d.job is not None]
+      for pidfd, dying in list(self._dying.items()):
+        left_s = max(0, dying.deadline - time.monotonic())
+        select.select([pidfd], [], [], left_s)
+        launcher_process.is_gone(dying.pid)
         os.close(pidfd)
-      for job in [*busy, *self._waiting]:
+      for job in [*busy, *late, *self._waiting]:
         job.drop()
       for judge in self._judges:
         judge.close()
@@ -121,13 +135,16 @@ class Server:
       if not self._is_spared(k)
     ]
     if not self.is_quarantined:  # afterwards nothing follows from them
-      ends += [deadline for _, deadline in self._dying.values()]
+      ends += [dying.deadline for dying in self._dying.values()]
     nearest = min(ends, default=float("inf"))
     return max(0.0, min(nearest - now, 1.0))
 
   def _is_spared(self, launcher):
-    """What is being taken down may be what its job waits for."""
-    return bool(self._dying) and launcher.may_be_relieved
+    """What is being taken down may be what its job waits for. Of a device that
+    is given up nobody waits for anything."""
+    return (
+      bool(self._dying) and launcher.may_be_relieved and not self.is_quarantined
+    )
 
   def _share_out(self):
     """Adds to each job what it has had of the GPU since the last time."""
@@ -285,22 +302,26 @@ class Server:
     if self._num_failures >= MAX_FAILURES:
       self._quarantine(reason)
 
-  def _remove(self, launcher):
+  def _remove(self, launcher, late=None):
+    """Kills a launcher; the judge of a job that was late is told when it is
+    known why."""
     self._selector.unregister(launcher.socket)
     self._launchers.remove(launcher)
     launcher.kill()
     # Taking a context down, above all one with a running kernel, can take the
     # driver a second. The others go on.
     deadline = time.monotonic() + _REAP_S
-    self._dying[launcher.pidfd] = (launcher.pid, deadline)
+    self._dying[launcher.pidfd] = _Dying(launcher.pid, deadline, late)
     self._selector.register(launcher.pidfd, selectors.EVENT_READ, self._reap)
 
   def _reap(self, pidfd):
-    pid, _ = self._dying[pidfd]
-    if launcher_process.is_gone(pid):
+    dying = self._dying[pidfd]
+    if launcher_process.is_gone(dying.pid):
       del self._dying[pidfd]
       self._selector.unregister(pidfd)
       os.close(pidfd)
+      if dying.job is not None:
+        dying.job.end(jobs.Outcome.TIMED_OUT, "killed")
       for launcher in self._busy:
         launcher.relieve()
 
@@ -309,11 +330,15 @@ class Server:
     self._reason = f"GPU {self._device} is not usable: {reason}"
     print(f"kernels_eval: {self._reason}", file=sys.stderr)
     self._waiting.fail(self._reason)
+    for dying in self._dying.values():
+      late, dying.job = dying.job, None
+      if late is not None:
+        late.end(jobs.Outcome.MACHINE_FAILED, self._reason)
     self._greet()
 
   def _check_deadlines(self):
     now = time.monotonic()
-    if any(deadline <= now for _, deadline in self._dying.values()):
+    if any(dying.deadline <= now for dying in self._dying.values()):
       if not self.is_quarantined:
         self._quarantine("a killed launcher does not end: stuck in the driver")
     overdue = [
@@ -327,9 +352,11 @@ class Server:
       if launcher.job is None:
         self._failed(launcher, f"no launcher started within {START_S:g} s")
         continue
-      job = launcher.end_job()
-      self._remove(launcher)
-      job.end(jobs.Outcome.TIMED_OUT, "killed")
+      late = launcher.end_job()
+      if self.is_quarantined:
+        late.end(jobs.Outcome.MACHINE_FAILED, self._reason)
+        late = None
+      self._remove(launcher, late)
 
   def _hand_out(self):
     while (job := self._waiting.first()) is not None and not self._is_taken:

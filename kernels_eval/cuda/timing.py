@@ -33,6 +33,7 @@ from kernels_eval.cuda import (
   image,
   jax_reference,
   jobs,
+  timed_keys,
   timed_outputs,
 )
 from kernels_eval.outcome import Stop
@@ -53,17 +54,15 @@ _SCRATCH_BYTES = 256 * 2**20
 _RESOLUTION_MS = 5e-4
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class _Prepared:
   case: spec.Case
   inputs: tuple[timing_inputs.TimedInput, ...]
-  checked_key: int
-  exact: dict[str, np.ndarray]
-  single: dict[str, np.ndarray]
-  bounds: dict[str, correctness.Bounds]  # of float32 outputs
+  checked: timed_keys.Checked
   nearness: dict[str, correctness.Nearness]  # of outputs
   baseline: build.Artefact
   baseline_plan: Candidate
+  num_uses: int = 0  # of `checked`
 
 
 class Timer:
@@ -118,14 +117,14 @@ class Timer:
       artefact, plan, problem, prepared
     )
     for tensor in problem.outputs:
-      bounds = prepared.bounds.get(tensor.name)
+      bounds = prepared.checked.bounds.get(tensor.name)
       if bounds is not None and bounds.hold(outputs[tensor.name]):
         continue
       mismatch = correctness.compare(
         tensor.name,
         outputs[tensor.name],
-        prepared.exact[tensor.name],
-        prepared.single[tensor.name],
+        prepared.checked.exact[tensor.name],
+        prepared.checked.single[tensor.name],
         tensor.dtype,
         factor=problem.tolerance_factor,
       )
@@ -180,7 +179,16 @@ class Timer:
       if len(self._prepared) > _MAX_CACHED:
         self._prepared.popitem(last=False)
     self._prepared.move_to_end(name)
-    return self._prepared[name]
+    prepared = self._prepared[name]
+    if prepared is None:
+      return None
+    if prepared.num_uses >= timed_keys.MAX_USES:
+      prepared.checked = timed_keys.draw(
+        problem, prepared.case, prepared.inputs
+      )
+      prepared.num_uses = 0
+    prepared.num_uses += 1
+    return prepared
 
   def _make(self, problem, dims):
     case = timing_inputs.case_for(problem, dims)
@@ -188,25 +196,13 @@ class Timer:
       return None
     rng = spec.generator(f"{self._seed}/{problem.name}/timing")
     made = timing_inputs.make(problem, case, rng)
-    key = _new_key()
-    arrays = {i.tensor.name: i.values(key) for i in made}
-    with np.errstate(all="ignore"):
-      exact = problem.expected(case, arrays)
-      single = problem.expected(case, arrays, np.float32)
-    bounds = {
-      t.name: correctness.float32_bounds(
-        exact[t.name], single[t.name], problem.tolerance_factor
-      )
-      for t in problem.outputs
-      if t.dtype == "float32"
-    }
-    nearness = self._nearness(problem, case, made, (exact, single))
+    checked = timed_keys.draw(problem, case, made)
+    known = (checked.exact, checked.single)
+    nearness = self._nearness(problem, case, made, known)
     plan = candidate_lib.parse(problem.canonical, problem)
     with self._executor.folder() as folder:
       baseline = self._executor.compile(plan, problem, folder)
-    return _Prepared(
-      case, made, key, exact, single, bounds, nearness, baseline, plan
-    )
+    return _Prepared(case, made, checked, nearness, baseline, plan)
 
   def _nearness(self, problem, case, made, known):
     references = [known]
@@ -214,15 +210,8 @@ class Timer:
     for _ in range(
       _MORE_INPUTS if min(sizes) < timed_outputs.TELLING_ITEMS else 0
     ):
-      key = _new_key()
-      arrays = {i.tensor.name: i.values(key) for i in made}
-      with np.errstate(all="ignore"):
-        references.append(
-          (
-            problem.expected(case, arrays),
-            problem.expected(case, arrays, np.float32),
-          )
-        )
+      key = timed_keys.new()
+      references.append(timed_keys.answers(problem, case, made, key))
     try:
       return {
         t.name: correctness.nearness(
@@ -307,9 +296,9 @@ class Timer:
       )
       size += -(-buffer.num_bytes // 256) * 256
     num_calls = NUM_WARM + NUM_CALLS
-    keys = [_new_key() for _ in range(num_calls)]
+    keys = [timed_keys.new() for _ in range(num_calls)]
     checked = NUM_WARM + secrets.randbelow(NUM_CALLS)
-    keys[checked] = prepared.checked_key
+    keys[checked] = prepared.checked.key
     job = jobs.Timing(
       subjects=tuple(
         jobs.Subject(
@@ -349,11 +338,6 @@ class Timer:
       return report, checked - NUM_WARM, stored
     finally:
       os.close(descriptor)
-
-
-def _new_key():
-  """Of a call: nobody can know it before, from seeds or from earlier calls."""
-  return secrets.randbits(64)
 
 
 def _guards(buffers, offsets, image_bytes):

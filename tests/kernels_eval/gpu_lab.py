@@ -44,7 +44,10 @@ class Lab:
     return connection.Connection(self.socket)
 
   def close(self):
+    if self._writing is None:  # it is closed already
+      return
     os.close(self._writing)
+    self._writing = None
     self._thread.join(20)
     assert not self._thread.is_alive()
     for process in self.processes:  # the server has reaped them

@@ -93,9 +93,9 @@ def test_a_judge_alone_with_the_gpu_holds_up_the_others(start):
     link.close()
 
 
-def test_nothing_runs_alone_beside_a_kernel_that_is_being_killed(
-  start, monkeypatch
-):
+@pytest.fixture
+def stuck(monkeypatch):
+  """While it is set, no killed launcher is gone."""
   is_gone = launcher_process.is_gone
   stuck = threading.Event()
   stuck.set()
@@ -104,9 +104,14 @@ def test_nothing_runs_alone_beside_a_kernel_that_is_being_killed(
     "is_gone",
     lambda pid: not stuck.is_set() and is_gone(pid),
   )
+  yield stuck
+  stuck.clear()
+
+
+def test_nothing_runs_alone_beside_a_kernel_that_is_being_killed(start, stuck):
   lab = start()
   mine, other = lab.connect(), lab.connect()
-  assert ask(other, "hang", wall_s=0.2).outcome == jobs.Outcome.TIMED_OUT
+  assert ask(other, "fail").outcome == jobs.Outcome.KERNEL_FAILED
   given = threading.Event()
 
   def take():
@@ -121,6 +126,73 @@ def test_nothing_runs_alone_beside_a_kernel_that_is_being_killed(
   task.join(5)
   for link in (mine, other):
     link.close()
+
+
+def _ask_in_thread(link, what, wall_s):
+  """(thread, list that gets the report, or the reason why there is none)."""
+  answers = []
+
+  def work():
+    try:
+      answers.append(ask(link, what, wall_s))
+    except HostError as error:
+      answers.append(str(error))
+
+  task = threading.Thread(target=work)
+  task.start()
+  return task, answers
+
+
+def test_a_late_job_is_judged_when_its_launcher_is_gone(start, stuck):
+  lab = start()
+  late, other = lab.connect(), lab.connect()
+  task, answers = _ask_in_thread(late, "hang", 0.2)
+  assert machine.wait_for(lambda: lab.server._dying, 5)
+  for _ in range(3):  # others go on meanwhile
+    assert ask(other, "well").outcome == jobs.Outcome.DONE
+  time.sleep(0.2)
+  assert answers == []
+  stuck.clear()
+  task.join(5)
+  assert [a.outcome for a in answers] == [jobs.Outcome.TIMED_OUT]
+  # A judge that has hung up meanwhile is no trouble.
+  stuck.set()
+  task, answers = _ask_in_thread(late, "hang", 0.2)
+  assert machine.wait_for(lambda: lab.server._dying, 5)
+  late.close()
+  task.join(5)
+  stuck.clear()
+  assert machine.wait_for(lambda: not lab.server._dying, 5)
+  assert ask(other, "well").outcome == jobs.Outcome.DONE
+  assert not lab.server.is_quarantined
+  other.close()
+
+
+def test_no_kernel_is_blamed_for_a_driver_that_keeps_its_launcher(
+  start, stuck, monkeypatch
+):
+  monkeypatch.setattr(server, "_REAP_S", 0.4)
+  lab = start()
+  links = [lab.connect() for _ in range(2)]
+  asked = [_ask_in_thread(link, "hang", 0.2) for link in links]
+  for task, answers in asked:
+    task.join(10)
+    assert len(answers) == 1 and "stuck in the driver" in answers[0]
+  assert lab.server.is_quarantined
+  stuck.clear()
+  for link in links:
+    link.close()
+
+
+def test_a_server_ends_while_a_late_job_is_not_judged(start, stuck):
+  lab = start()
+  late = lab.connect()
+  task, answers = _ask_in_thread(late, "hang", 0.2)
+  assert machine.wait_for(lambda: lab.server._dying, 5)
+  lab.close()
+  task.join(5)
+  assert len(answers) == 1 and "server of the GPU has ended" in answers[0]
+  late.close()
 
 
 def test_what_has_waited_for_one_judge_alone_goes_before_the_next(start):

@@ -1,8 +1,10 @@
 """Asking compute-sanitizer, which needs a GPU: the tool is a stand-in here."""
 
 import contextlib
+import itertools
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -299,3 +301,21 @@ def test_the_tool_gets_options_first():
     "kernels_eval.cuda.sanitized_launcher",
     *("7", "1", "/f/helpers"),
   ]
+
+
+def test_none_of_our_own_kernels_is_looked_at():
+  words = sanitizer.command("tool", "memcheck", pathlib.Path("/f/log"), 7, 1)
+  pairs = itertools.pairwise(words)
+  excluded = [b for a, b in pairs if a == "--kernel-name-exclude"]
+  # As the compiler sees them, macros and all.
+  source = pathlib.Path(sanitizer.__file__).with_name("helpers.cu").read_text()
+  made = subprocess.run(
+    ["g++", "-E", "-P", "-x", "c++", "-"],
+    input=source,
+    capture_output=True,
+    text=True,
+    check=True,
+  ).stdout
+  ours = re.findall(r"__global__ void (\w+)\(", made)
+  assert len(ours) == 15
+  assert sorted(excluded) == sorted(f"kernel_name={name}" for name in ours)
