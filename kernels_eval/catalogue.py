@@ -151,8 +151,9 @@ ROWS = (
   Row(
     21,
     "makes the inputs itself from a known seed",
-    "impossible",
-    "the seed stays with the judge",
+    "checked",
+    "no seed reaches a candidate, and keys of timed calls are random; where an "
+    "author may know the default seed of the cases, another is to be set",
   ),
   Row(
     22,
