@@ -83,7 +83,8 @@ ROWS = (
     10,
     "keeps inputs in the cache between calls",
     "impossible",
-    "limits of the cache are the launcher's; buffers rotate",
+    "limits of the cache are the launcher's; before each call inputs are drawn "
+    "anew, what was to stay is forgotten and the rest pushed out",
   ),
   Row(
     11,
@@ -107,13 +108,15 @@ ROWS = (
     14,
     "other clocks for the reference than for the candidate",
     "impossible",
-    "clocks are read and kept by the launcher; device code has no say",
+    "both are timed in turn, call by call; clocks are read, never set, and "
+    "device code has no say",
   ),
   Row(
     15,
     "does nothing and is handed the reference's memory",
     "checked",
-    "outputs start as poison; the reference is in another process",
+    "outputs start as poison in every case and call; the reference is computed "
+    "in another process, and a timed call's canonical kernel runs behind it",
   ),
   Row(
     16,
@@ -148,8 +151,9 @@ ROWS = (
   Row(
     21,
     "makes the inputs itself from a known seed",
-    "impossible",
-    "the seed stays with the judge",
+    "checked",
+    "no seed reaches a candidate, and keys of timed calls are random; where an "
+    "author may know the default seed of the cases, another is to be set",
   ),
   Row(
     22,
@@ -190,8 +194,10 @@ ROWS = (
   Row(
     28,
     "scans memory for expected values or counters",
-    "impossible",
-    "neither is ever in the memory of the candidate",
+    "checked",
+    "cases: no expected value is in its memory; timed calls: what lies there "
+    "is of earlier calls with other inputs, counters are set to zero behind "
+    "it, and what is kept has a checksum",
   ),
   Row(
     29,
@@ -220,8 +226,9 @@ ROWS = (
   Row(
     33,
     "right only after the reference has run",
-    "impossible",
-    "the reference never runs on the candidate's device or in its process",
+    "checked",
+    "cases are judged where no reference runs; what the canonical kernel of a "
+    "timed call writes is overwritten before the next",
   ),
   Row(
     34,

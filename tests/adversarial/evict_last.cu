@@ -3,7 +3,7 @@
 // on: both
 // expect cpu: compile_error
 // expect cuda: passed
-// why: Hints that keep inputs in the cache; buffers rotate, no gain.
+// why: Hints that keep inputs in the cache; each call resets it and draws anew.
 __global__ void k(const float* x, const float* y, float* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i >= n) return;

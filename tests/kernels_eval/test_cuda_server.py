@@ -4,6 +4,7 @@ The launchers are stand-ins without a GPU (`gpu_lab.py`); the server and
 its protocol are the real ones.
 """
 
+import contextlib
 import pathlib
 import subprocess
 import sys
@@ -13,9 +14,10 @@ import time
 import pytest
 
 from kernels_eval.cpu.host import HostError
-from kernels_eval.cuda import jobs, server
+from kernels_eval.cuda import jobs, launcher_process, server
 from kernels_eval.outcome import Stop
 from kernels_eval.schema import Status
+from tests.kernels_eval import machine
 from tests.kernels_eval.gpu_lab import ask
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -89,6 +91,25 @@ def test_a_device_that_fails_again_and_again_is_quarantined(start, what, times):
   assert lab.server.is_quarantined
   with pytest.raises(HostError, match="GPU 0 is not usable"):
     lab.connect()
+  link.close()
+
+
+def test_row_41_a_process_that_no_signal_ends(start, monkeypatch):
+  """One that is stuck in the driver: the device gets no more work, and nobody
+  waits for it."""
+  monkeypatch.setattr(server, "_REAP_S", 0.5)
+  lab = start()
+  link = lab.connect()
+  with monkeypatch.context() as patch:
+    patch.setattr(launcher_process, "is_gone", lambda pid: False)
+    with contextlib.suppress(HostError):
+      ask(link, "hang", wall_s=0.2)
+    assert machine.wait_for(lambda: lab.server.is_quarantined, 5)
+    started = time.monotonic()
+    for _ in range(3):
+      with pytest.raises(HostError, match="GPU 0 is not usable.* does not end"):
+        ask(link, "well")
+    assert time.monotonic() - started < 1.0
   link.close()
 
 
