@@ -198,7 +198,9 @@ class Pool(batches.Judges):
       # The first judge builds what is missing; the others find it built.
       self._workers.append(self._spawn())
       self.hello = self._await_hello(self._workers[0])
-      self.make_key = addresses.make_address(self.hello, settings, seed)
+      self.make_key = addresses.make_address(
+        self.hello, settings, cuda_settings, seed
+      )
       self._workers += [self._spawn() for _ in range(count - 1)]
     except BaseException:
       self.close()

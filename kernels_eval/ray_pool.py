@@ -137,13 +137,13 @@ class RayPool(batches.Judges):
     self._idle_since: float | None = None
     self.hello = None
     count = num_workers or len(os.sched_getaffinity(0))
-    self._cluster: ray_cluster.Connection | None = ray_cluster.Connection(
-      address, count
-    )
+    self._cluster = ray_cluster.Connection(address, count)
     atexit.register(self.close)
     try:
       self._start_all()
-      self.make_key = addresses.make_address(self.hello, settings, seed)
+      self.make_key = addresses.make_address(
+        self.hello, settings, cuda_settings, seed
+      )
       self.executor_name = self.hello.executor
     except BaseException:
       self.close()
