@@ -24,12 +24,20 @@ import numpy as np
 from kernels_eval import problems
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.executors import CUDA
-from kernels_eval.problems import inputs, reference, spec
+from kernels_eval.problems import (
+  flops,
+  inputs,
+  reference,
+  spec,
+  timing_inputs,
+  timing_sizes,
+)
 from kernels_eval.schema import HARNESS_VERSION, Request
 
 _PACKAGE = pathlib.Path(__file__).parent
 _CODE = (".py", ".cpp", ".h", ".map", ".cu")
-_SHARED = (spec, inputs, reference)  # what the definitions of problems lean on
+# What the definitions of problems, and their timed cases, lean on.
+_SHARED = (spec, inputs, reference, flops, timing_inputs, timing_sizes)
 _PACKAGES = ("numpy", "numba", "numba-cuda", "llvmlite", "nvidia-nvvm")
 _MAX_KNOWN = 4096  # digests of problems that are kept
 
