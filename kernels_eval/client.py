@@ -162,7 +162,8 @@ class Pool(batches.Judges):
       settings: limits of an evaluation.
       executor: where candidates run: one of EXECUTORS; "auto" is the GPU where
         one is usable.
-      cuda_settings: which GPU, and what is done there beside judging.
+      cuda_settings: which GPU (a pool uses one), and what is done there beside
+        judging.
       cache: of verdicts; stays the caller's to close. None means a
         `verdict_cache.Memory`, which ends with the pool.
 
@@ -180,7 +181,7 @@ class Pool(batches.Judges):
     if executor == CUDA and obstacle is not None:
       raise HarnessError(obstacle)
     temporary.remove_stale()
-    self._seed = seed
+    self._seed, self._device = seed, cuda_settings.device
     super().__init__(
       settings, verdict_cache.Memory() if cache is None else cache
     )
@@ -252,8 +253,9 @@ class Pool(batches.Judges):
   @property
   def description(self) -> str:
     """One line: executor, toolchain and active protections."""
+    place = f" on GPU {self._device}" if self._server else ""
     return (
-      f"{len(self._workers)} judges, executor {self.hello.executor} "
+      f"{len(self._workers)} judges, executor {self.hello.executor}{place} "
       f"({self.hello.toolchain}); sandbox: {self.hello.protections}"
     )
 

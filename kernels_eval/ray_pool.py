@@ -108,7 +108,7 @@ class RayPool(batches.Judges):
       seed: of all test inputs. Known to the judges, never to a candidate.
       settings: limits of an evaluation.
       executor: where candidates run: one of `executors.EXECUTORS`.
-      cuda_settings: what is done on a GPU beside judging.
+      cuda_settings: `device` counts among the GPUs that Ray gives: it is 0.
       cache: of verdicts, as for `client.Pool`.
       silence_s: a machine that does not answer for so long is lost.
       patience_s: how long to wait for a machine when all are lost.

@@ -10,6 +10,7 @@ import pytest
 from kernels_eval import client, dtypes, problems
 from kernels_eval.cpu import protocol
 from kernels_eval.cuda import image, presence
+from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.problems import timing_sizes
 
 
@@ -104,15 +105,22 @@ def test_composed_problems_have_one_too():
   ctypes.util.find_library("cuda") is not None,
   reason="this machine has the driver's library",
 )
-def test_a_device_without_its_driver_says_so(monkeypatch, capfd):
+@pytest.mark.parametrize("device", [0, 3])
+def test_a_device_without_its_driver_says_so(monkeypatch, capfd, device):
   """As in a container that shows /dev/nvidia0 and has no libcuda."""
   pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
   monkeypatch.setattr(presence, "has_device", lambda: True)
   assert presence.obstacle() is None
   with pytest.raises(client.HarnessError) as caught:
-    client.Pool(num_workers=1, executor="cuda")
+    client.Pool(
+      num_workers=1,
+      executor="cuda",
+      cuda_settings=CudaSettings(device=device),
+    )
   said = str(caught.value)
-  assert said.startswith("GPU 0 is not usable: the NVIDIA driver's library is")
+  assert said.startswith(
+    f"GPU {device} is not usable: the NVIDIA driver's library is missing"
+  )
   assert "libcuda" in said and "\n" not in said
   assert "Traceback" not in capfd.readouterr().err
 
