@@ -13,7 +13,7 @@ import pytest
 from kernels_eval import addresses, problems
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.judge import Hello
-from kernels_eval.problems import spec
+from kernels_eval.problems import flops, spec, timing_inputs, timing_sizes
 from kernels_eval.schema import Request
 from kernels_eval.settings import Settings
 
@@ -141,6 +141,7 @@ def test_every_part_of_a_problem_counts():
     dataclasses.replace(
       PROBLEM, inputs=(*PROBLEM.inputs[:1], spec.Tensor("y", ("n",), "float16"))
     ),
+    dataclasses.replace(PROBLEM, least_flops=lambda n: 2 * n),
     dataclasses.replace(PROBLEM, reference=_reference),
     dataclasses.replace(PROBLEM, reference=_other_reference),
     dataclasses.replace(PROBLEM, reference=_closed_over(1)),
@@ -150,6 +151,18 @@ def test_every_part_of_a_problem_counts():
   assert len(set(digests)) == len(variants)
   same = dataclasses.replace(PROBLEM, reference=_closed_over(2))
   assert addresses.problem_digest(same) == digests[-1]
+
+
+@pytest.mark.parametrize("module", [flops, timing_inputs, timing_sizes])
+def test_how_a_problem_is_timed_counts(monkeypatch, module):
+  before = addresses.problem_digest(PROBLEM)
+  of_file = addresses._file_digest
+  monkeypatch.setattr(
+    addresses,
+    "_file_digest",
+    lambda path: "other" if path == module.__file__ else of_file(path),
+  )
+  assert addresses.problem_digest(PROBLEM) != before
 
 
 def test_all_of_a_table_counts():
