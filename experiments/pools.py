@@ -23,7 +23,9 @@ def _gpu(config):
   from kernels_eval.cuda.settings import CudaSettings
 
   return CudaSettings(
-    with_cpu_first=config.harness.cpu_first, with_timing=config.harness.timing
+    device=config.harness.device,
+    with_cpu_first=config.harness.cpu_first,
+    with_timing=config.harness.timing,
   )
 
 

@@ -108,6 +108,7 @@ CHECKS = {
   "problems.seed": _SEED,
   "harness.backend": _choice(pools.BACKENDS),
   "harness.executor": _choice(EXECUTORS),
+  "harness.device": _at_least(0),
   "harness.cpu_first": _anything,
   "harness.timing": _anything,
   "harness.ray_address": _unset_or(_named),

@@ -203,6 +203,12 @@ def validate(config: config_dict.ConfigDict) -> None:
       "config.harness.backend=ray",
     ),
     (
+      config.harness.backend == "local" or config.harness.device == 0,
+      f"config.harness.device={config.harness.device} needs "
+      "config.harness.backend=local: Ray gives each machine's judges one GPU, "
+      "which is their device 0",
+    ),
+    (
       config.sampler.attention != "cudnn" or config.sampler.dtype != "float32",
       "config.sampler.attention=cudnn computes in 16 bits; set "
       "config.sampler.dtype=bfloat16",

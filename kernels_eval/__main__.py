@@ -195,7 +195,7 @@ def _timing(arguments):
   with tqdm.tqdm(unit="evaluation", file=sys.stderr) as bar:
     try:
       result = timing_bench.run(arguments.count, bar.update)
-    except client.HarnessError as error:
+    except (client.HarnessError, OSError) as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
   if arguments.json:
     print(msgspec.json.encode(result).decode())

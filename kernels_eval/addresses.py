@@ -1,9 +1,10 @@
 """Content addresses: all that a verdict depends on, as one digest.
 
 Text and language of the candidate; the definition of its problem; the judge's
-executor, toolchain and protections; the limits; the seed of the inputs; the
-harness's version and its own code; processor, NumPy and Numba. Whoever changes
-any of them gets another address, so nothing has to be thrown away by hand.
+executor, toolchain and protections; the limits, and on a GPU what is done there
+beside judging; the seed of the inputs; the harness's version and its own code;
+processor, NumPy and Numba. Whoever changes any of them gets another address, so
+nothing has to be thrown away by hand.
 """
 
 import dataclasses
@@ -21,12 +22,22 @@ import msgspec
 import numpy as np
 
 from kernels_eval import problems
-from kernels_eval.problems import inputs, reference, spec
+from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.executors import CUDA
+from kernels_eval.problems import (
+  flops,
+  inputs,
+  reference,
+  spec,
+  timing_inputs,
+  timing_sizes,
+)
 from kernels_eval.schema import HARNESS_VERSION, Request
 
 _PACKAGE = pathlib.Path(__file__).parent
 _CODE = (".py", ".cpp", ".h", ".map", ".cu")
-_SHARED = (spec, inputs, reference)  # what the definitions of problems lean on
+# What the definitions of problems, and their timed cases, lean on.
+_SHARED = (spec, inputs, reference, flops, timing_inputs, timing_sizes)
 _PACKAGES = ("numpy", "numba", "numba-cuda", "llvmlite", "nvidia-nvvm")
 _MAX_KNOWN = 4096  # digests of problems that are kept
 
@@ -117,13 +128,14 @@ def problem_digest(problem: spec.Problem) -> str:
 
 
 def make_address(
-  hello: msgspec.Struct, settings: Any, seed: int
+  hello: msgspec.Struct, settings: Any, cuda_settings: CudaSettings, seed: int
 ) -> Callable[[Request], bytes]:
   """Addresses of verdicts by one kind of judge.
 
   Args:
     hello: what the judges say of themselves.
     settings: their limits, a dataclass.
+    cuda_settings: what they do on a GPU; counts where they have one.
     seed: of all test inputs.
 
   Returns:
@@ -136,6 +148,7 @@ def make_address(
       type(hello).__name__,
       msgspec.to_builtins(hello),
       dataclasses.asdict(settings),
+      cuda_settings.deciding() if hello.executor == CUDA else None,
       seed,
       platform.machine(),
       _versions(),

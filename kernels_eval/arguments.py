@@ -48,7 +48,8 @@ def _add_executor(parser):
     "--executor",
     choices=EXECUTORS,
     default=AUTO,
-    help="where kernels run; auto: the GPU where one is usable",
+    help="where kernels run; auto: the GPU where one is usable. Of several it "
+    "is the first: CUDA_VISIBLE_DEVICES=1 makes the second one the first",
   )
 
 

@@ -162,7 +162,8 @@ class Pool(batches.Judges):
       settings: limits of an evaluation.
       executor: where candidates run: one of EXECUTORS; "auto" is the GPU where
         one is usable.
-      cuda_settings: which GPU, and what is done there beside judging.
+      cuda_settings: which GPU (a pool uses one), and what is done there beside
+        judging.
       cache: of verdicts; stays the caller's to close. None means a
         `verdict_cache.Memory`, which ends with the pool.
 
@@ -180,7 +181,7 @@ class Pool(batches.Judges):
     if executor == CUDA and obstacle is not None:
       raise HarnessError(obstacle)
     temporary.remove_stale()
-    self._seed = seed
+    self._seed, self._device = seed, cuda_settings.device
     super().__init__(
       settings, verdict_cache.Memory() if cache is None else cache
     )
@@ -198,7 +199,9 @@ class Pool(batches.Judges):
       # The first judge builds what is missing; the others find it built.
       self._workers.append(self._spawn())
       self.hello = self._await_hello(self._workers[0])
-      self.make_key = addresses.make_address(self.hello, settings, seed)
+      self.make_key = addresses.make_address(
+        self.hello, settings, cuda_settings, seed
+      )
       self._workers += [self._spawn() for _ in range(count - 1)]
     except BaseException:
       self.close()
@@ -250,8 +253,9 @@ class Pool(batches.Judges):
   @property
   def description(self) -> str:
     """One line: executor, toolchain and active protections."""
+    place = f" on GPU {self._device}" if self._server else ""
     return (
-      f"{len(self._workers)} judges, executor {self.hello.executor} "
+      f"{len(self._workers)} judges, executor {self.hello.executor}{place} "
       f"({self.hello.toolchain}); sandbox: {self.hello.protections}"
     )
 

@@ -208,12 +208,12 @@ class Connection:
     """Begins to start an actor of a class there; returns its handle at once."""
     strategies = importlib.import_module("ray.util.scheduling_strategies")
     there = strategies.NodeAffinitySchedulingStrategy(machine.id, soft=False)
-    # All GPUs: an actor without any would not see them.
+    # One GPU, since a pool uses no more; an actor without any would see none.
     return (
       self.ray.remote(kind)
       .options(
         num_cpus=min(num_judges, machine.num_cpus),
-        num_gpus=machine.num_gpus,
+        num_gpus=min(1.0, machine.num_gpus),
         scheduling_strategy=there,
       )
       .remote()

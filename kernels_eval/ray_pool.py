@@ -108,7 +108,7 @@ class RayPool(batches.Judges):
       seed: of all test inputs. Known to the judges, never to a candidate.
       settings: limits of an evaluation.
       executor: where candidates run: one of `executors.EXECUTORS`.
-      cuda_settings: what is done on a GPU beside judging.
+      cuda_settings: `device` counts among the GPUs that Ray gives: it is 0.
       cache: of verdicts, as for `client.Pool`.
       silence_s: a machine that does not answer for so long is lost.
       patience_s: how long to wait for a machine when all are lost.
@@ -137,13 +137,13 @@ class RayPool(batches.Judges):
     self._idle_since: float | None = None
     self.hello = None
     count = num_workers or len(os.sched_getaffinity(0))
-    self._cluster: ray_cluster.Connection | None = ray_cluster.Connection(
-      address, count
-    )
+    self._cluster = ray_cluster.Connection(address, count)
     atexit.register(self.close)
     try:
       self._start_all()
-      self.make_key = addresses.make_address(self.hello, settings, seed)
+      self.make_key = addresses.make_address(
+        self.hello, settings, cuda_settings, seed
+      )
       self.executor_name = self.hello.executor
     except BaseException:
       self.close()

@@ -76,6 +76,15 @@ def _histogram(mismatch):
   return out
 
 
+def _floor(timing):
+  if timing.floor_ms is None:
+    return f"no floor: {timing.floor_note}"
+  return (
+    f"floor {timing.floor_ms:.4g} ms ({timing.floor_note}), "
+    f"{100 * timing.roofline_share:.1f} % of the roofline"
+  )
+
+
 def render(evaluation: Evaluation, text: str, *, colour: bool) -> str:
   """The report.
 
@@ -151,8 +160,8 @@ def render(evaluation: Evaluation, text: str, *, colour: bool) -> str:
     timing = f"speed-up {evaluation.speedup:.3g}"
     out.append(
       f"  {t.candidate_ms:.4g} ms (spread {100 * t.candidate_spread:.1f} %), "
-      f"{t.baseline} {t.reference_ms:.4g} ms, floor {t.floor_ms:.4g} ms; "
-      f"{t.num_calls} calls, {t.case}"
+      f"{t.baseline} {t.reference_ms:.4g} ms; {_floor(t)}; {t.num_calls} "
+      f"calls, {t.case}"
     )
     if evaluation.speedup_over_jax is None:
       out.append(paint(_DIM, f"  no JAX baseline: {t.jax_note}"))

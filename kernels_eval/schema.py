@@ -125,15 +125,23 @@ class Timing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   candidate_spread: float  # distance of the quartiles over the median
   reference_spread: float
   num_calls: int
-  floor_ms: float  # what the memory needs to bring the inputs
+  floor_ms: float | None  # the least of a right kernel; None: see floor_note
   baseline: str  # what reference_ms is the time of
   device: str
   device_state: str
+  # What bounds the floor, "memory" or "arithmetic"; or why there is none.
+  floor_note: str = ""
   # The problem's reference as jitted JAX, another baseline; None where it was
   # not measured.
   jax_reference_ms: float | None = None
   jax_reference_spread: float | None = None
   jax_note: str = ""  # version of JAX, or why there is no time
+
+  @property
+  def roofline_share(self) -> float | None:
+    """floor_ms / candidate_ms: how near the candidate is to what the device can
+    do; None where there is no floor. The bound of arithmetic is a low one."""
+    return None if self.floor_ms is None else self.floor_ms / self.candidate_ms
 
 
 class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -217,5 +225,5 @@ class ProblemCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
   language: str = "cuda"  # or "python": what is to be written
 
 
-HARNESS_VERSION = "4"
+HARNESS_VERSION = "5"
 """Part of every record; changes when the same candidate may be judged anew."""

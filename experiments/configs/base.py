@@ -74,6 +74,9 @@ def get_config() -> config_dict.ConfigDict:
   # Where kernels run: "cpu", "cuda" (a GPU), or "auto" (the GPU where there is
   # one). The tiny policy has learnt from what the CPU executor says.
   c.harness.executor = "cpu"
+  # Index of the GPU that judges, among this machine's as CUDA counts them. All
+  # judges share it; with "ray" each machine has the one that Ray gives it.
+  c.harness.device = 0
   # On a GPU: whether kernels run on the CPU executor first, so that those whose
   # fault it finds never reach the GPU, which takes a second over each of them.
   c.harness.cpu_first = True

@@ -22,8 +22,15 @@ def call(function, *arguments) -> Any:
 
   Raises:
     DriverError: the status is not success.
+    RuntimeError: the driver's library is not there, or has no such function.
   """
-  status, *values = function(*arguments)
+  try:
+    status, *values = function(*arguments)
+  except RuntimeError as error:
+    raise RuntimeError(
+      f"the NVIDIA driver's library is missing or too old ({error}); in a "
+      "container, NVIDIA_DRIVER_CAPABILITIES must name `compute`"
+    ) from None
   if status != _driver.CUresult.CUDA_SUCCESS:
     raise DriverError(int(status), status.name, function.__name__)
   if not values:

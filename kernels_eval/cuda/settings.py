@@ -1,6 +1,13 @@
 """What evaluations on a GPU do, and their limits."""
 
 import dataclasses
+from typing import Any
+
+_LIMIT_OF = {
+  "timing_wall_s": "with_timing",
+  "jax_wall_s": "with_jax",
+  "sanitizer_wall_s": "with_sanitizer",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,3 +30,13 @@ class CudaSettings:
   sanitizer_wall_s: float = 60.0  # start of a launcher, or all cases
   compile_memory_bytes: int = 8 * 2**30  # address space
   max_image_bytes: int = 256 * 2**20
+
+  def deciding(self) -> dict[str, Any]:
+    """By name, what a verdict or what is said of it may depend on: neither
+    which of a host's GPUs it is, nor the limit of what is not done."""
+    values = dataclasses.asdict(self)
+    del values["device"]
+    for limit, switch in _LIMIT_OF.items():
+      if not values[switch]:
+        del values[limit]
+    return values

@@ -5,9 +5,9 @@ outputs poisoned, what kernels asked the cache to keep forgotten and the rest
 pushed out; one pair of events a call. One call, which the candidate cannot
 tell from the others, is checked like a case of correctness; in each call what
 it writes has to be near what the baseline writes, so that no time counts in
-which it did not work, or worked with less precision. A time below what the
-memory needs to bring the inputs is no time. A second baseline, the reference as
-jitted JAX, is timed by a process of its own (`jax_reference.py`).
+which it did not work, or worked with less precision. A time below what memory
+and tensor cores need (`floor.py`) is no time. A second baseline, the reference
+as jitted JAX, is timed by a process of its own (`jax_reference.py`).
 """
 
 import collections
@@ -36,6 +36,7 @@ from kernels_eval.cuda import (
   timed_keys,
   timed_outputs,
 )
+from kernels_eval.cuda import floor as floor_lib
 from kernels_eval.outcome import Stop
 from kernels_eval.problems import spec, timing_inputs, timing_sizes
 from kernels_eval.schema import Status, Timing, describe_mismatch
@@ -43,7 +44,7 @@ from kernels_eval.schema import Status, Timing, describe_mismatch
 NUM_CALLS = 20
 NUM_WARM = 3
 _MORE_INPUTS = 6  # where one output does not tell what errors there may be
-# Measured and datasheet bandwidth differ by some percent in either direction.
+# Measured and datasheet figures differ by some percent in either direction.
 _FLOOR_SLACK = 0.8
 _MAX_CACHED = 2
 # What a candidate's scratch may take at the timed size: several copies of all
@@ -139,17 +140,13 @@ class Timer:
       report, checked_call, problem, prepared.case, prepared.nearness
     )
     mine, baseline = report.times_ms
-    floor_ms = (
-      1e3
-      * timing_sizes.least_read_bytes(problem, prepared.case.dims)
-      / self._executor.device.bandwidth_bytes_per_s
-    )
+    floor = floor_lib.of(problem, prepared.case.dims, self._executor.device)
     candidate_ms = max(statistics.median(mine), _RESOLUTION_MS)
-    if candidate_ms < _FLOOR_SLACK * floor_ms:
+    if floor.ms is not None and candidate_ms < _FLOOR_SLACK * floor.ms:
       raise Stop(
         Status.INTEGRITY_VIOLATION,
-        f"{candidate_ms:.4f} ms is less than the {floor_ms:.4f} ms that the "
-        "memory needs to bring the inputs",
+        f"{candidate_ms:.4f} ms is less than the {floor.ms:.4f} ms that "
+        f"{floor_lib.NEEDS[floor.note]}",
         case=prepared.case,
       )
     jax = jax_reference.Report(reason="not asked for")
@@ -162,7 +159,8 @@ class Timer:
       candidate_spread=spread(mine),
       reference_spread=spread(baseline),
       num_calls=len(mine),
-      floor_ms=floor_ms,
+      floor_ms=floor.ms,
+      floor_note=floor.note,
       baseline="canonical",
       device=self._executor.device.device,
       device_state=report.device_state,

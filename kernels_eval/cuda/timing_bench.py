@@ -16,14 +16,18 @@ import msgspec
 from kernels_eval import candidate as candidate_lib
 from kernels_eval import client, problems, sandbox, temporary
 from kernels_eval.cpu import toolchain
+from kernels_eval.cpu.host import HostError
 from kernels_eval.cuda import executor as executor_lib
 from kernels_eval.cuda import presence, server_process, timing, toolkit
 from kernels_eval.cuda.settings import CudaSettings
+from kernels_eval.cuda.toolkit import ToolkitError
+from kernels_eval.outcome import Stop
 from kernels_eval.schema import Request
 from kernels_eval.settings import Settings
 
 KERNELS = ("relu", "softmax", "layer_norm", "transpose", "matmul", "column_sum")
 _CEILING = pathlib.Path(__file__).parent / "copy_ceiling.cu"
+_CEILING_S = 120.0  # for nvcc, and for what it builds
 _COPY_ITEMS = 2**28  # floats: 1 GiB in, 1 GiB out
 # relu is a copy as far as the memory is concerned.
 _COPY = """\
@@ -60,8 +64,9 @@ class Result(msgspec.Struct, frozen=True):
   device: str
   repeats: tuple[Repeats, ...]
   copy_bandwidth: float
-  copy_ceiling: float | None  # None: there is no nvcc to build it with
+  copy_ceiling: float | None  # None: see ceiling_note
   device_state: str
+  ceiling_note: str = ""  # why the independent program says nothing
 
 
 def run(count: int, on_result: Callable[[], None]) -> Result:
@@ -105,10 +110,21 @@ def run(count: int, on_result: Callable[[], None]) -> Result:
           evaluation.timing.jax_note,
         )
       )
-  return Result(device, tuple(repeats), _copy_bandwidth(), _ceiling(), state)
+  copied = copy_bandwidth()
+  ceiling, note = None, ""
+  try:
+    ceiling = copy_ceiling()
+  except CeilingError as error:  # what was measured counts all the same
+    note = str(error)
+  return Result(device, tuple(repeats), copied, ceiling, state, note)
 
 
-def _copy_bandwidth():
+def copy_bandwidth() -> float:
+  """Bytes a second of a large copy, timed as a candidate.
+
+  Raises:
+    client.HarnessError: it cannot be timed here.
+  """
   problem = problems.get("relu")
   root = temporary.make_root()
   server = server_process.ServerProcess(root, 0)
@@ -130,25 +146,54 @@ def _copy_bandwidth():
         found = timer.time(artefact, plan, problem, {"n": _COPY_ITEMS})
     finally:
       made.close()
+  except (Stop, HostError, toolchain.ToolchainError, ToolkitError) as error:
+    raise client.HarnessError(f"the copy: {error}") from None
   finally:
     server.stop()
     shutil.rmtree(root, ignore_errors=True)
   return 8 * _COPY_ITEMS / (found.candidate_ms * 1e-3)
 
 
-def _ceiling():
+class CeilingError(Exception):
+  """The independent program says nothing; one line tells why."""
+
+
+def copy_ceiling() -> float:
+  """Bytes a second of a large copy by `copy_ceiling.cu`, built with nvcc.
+
+  Raises:
+    CeilingError: there is no nvcc, or it or the program fails.
+  """
   nvcc = shutil.which("nvcc")
   if nvcc is None:
-    return None
+    raise CeilingError("no nvcc here to build the independent program with")
   with tempfile.TemporaryDirectory() as folder:
     program = f"{folder}/ceiling"
-    subprocess.run(
-      [nvcc, "-O2", "-o", program, str(_CEILING)], check=True, timeout=120
-    )
+    _said("nvcc", [nvcc, "-O2", "-o", program, str(_CEILING)])
+    said = _said("the independent program", [program])
+  try:
+    return float(said)
+  except ValueError:
+    raise CeilingError(
+      f"the independent program says {said[:80]!r}, not a bandwidth"
+    ) from None
+
+
+def _said(name, command):
+  """Standard output of a command that succeeds."""
+  try:
     done = subprocess.run(
-      [program], check=True, timeout=120, capture_output=True, text=True
+      command, timeout=_CEILING_S, capture_output=True, text=True
     )
-  return float(done.stdout)
+  except subprocess.TimeoutExpired:
+    raise CeilingError(f"{name} did not end within {_CEILING_S:g} s") from None
+  except OSError as error:
+    raise CeilingError(f"{name} cannot be run: {error.strerror}") from None
+  if done.returncode:
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    reason = lines[0][:200] if lines else f"exit status {done.returncode}"
+    raise CeilingError(f"{name} failed: {reason}")
+  return done.stdout
 
 
 def _jax(r):
@@ -172,7 +217,7 @@ def describe(result: Result) -> str:
     )
   copy = f"copy: {result.copy_bandwidth / 1e12:.3f} TB/s"
   if result.copy_ceiling is None:
-    lines.append(f"{copy}; no nvcc here to build the independent program with")
+    lines.append(f"{copy}; {result.ceiling_note}")
   else:
     lines.append(
       f"{copy}, independent program {result.copy_ceiling / 1e12:.3f} TB/s, "

@@ -2,7 +2,7 @@
 
 import math
 
-from kernels_eval.problems import inputs, sizes
+from kernels_eval.problems import flops, inputs, sizes
 from kernels_eval.problems.reference import sigmoid, softmax
 from kernels_eval.problems.spec import Problem, Tensor
 
@@ -20,6 +20,17 @@ def _causal_attention(q, k, v, xp):
 def _swiglu(x, gate, up, xp):
   g = x @ gate
   return g * sigmoid(g, xp) * (x @ up)
+
+
+def _least_flops_causal(n, dim):
+  """Two products, one half of each behind the mask."""
+  return flops.product(n, n, dim)
+
+
+def _least_flops_swiglu(rows, inner, hidden):
+  """Two products. Where g is far below zero, in almost one half, the answer is
+  zero, and neither g nor u has to be known."""
+  return flops.product(rows, hidden, inner)
 
 
 # Large inputs are left out of this file: scores of some thousand have errors
@@ -41,6 +52,9 @@ PROBLEMS = (
     ),
     outputs=(Tensor("out", ("queries", "dim")),),
     reference=_attention,
+    least_flops=lambda queries, keys, dim: (
+      2 * flops.product(queries, keys, dim)
+    ),
     launch="grid=(queries) block=(64)",
     shapes=sizes.of(
       "queries keys dim",
@@ -69,6 +83,7 @@ PROBLEMS = (
     ),
     outputs=(Tensor("out", ("n", "dim")),),
     reference=_causal_attention,
+    least_flops=_least_flops_causal,
     launch="grid=(n) block=(64)",
     shapes=sizes.of(
       "n dim", (1, 1), (5, 7), (32, 16), (70, 8), (33, 33), (45, 40)
@@ -91,6 +106,7 @@ PROBLEMS = (
     ),
     outputs=(Tensor("out", ("rows", "hidden")),),
     reference=_swiglu,
+    least_flops=_least_flops_swiglu,
     launch="grid=(ceil_div(hidden, 16), ceil_div(rows, 16)) block=(16, 16)",
     shapes=sizes.of(
       "rows inner hidden",

@@ -1,9 +1,20 @@
 """Products of matrices and vectors."""
 
-from kernels_eval.problems import sizes
+from kernels_eval.problems import flops, sizes
 from kernels_eval.problems.spec import Problem, Tensor
 
 _TILES = "grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16)"
+
+
+def _least_flops_rectified(m, n, k):
+  """Of what is below zero, about one half, only the sign has to be known."""
+  return flops.product(m, n, k) / 2
+
+
+def _least_flops_gram(rows, cols):
+  """The answer is symmetric."""
+  return flops.product(cols, cols, rows) / 2
+
 
 PROBLEMS = (
   Problem(
@@ -36,6 +47,7 @@ PROBLEMS = (
     inputs=(Tensor("a", ("m", "k")), Tensor("b", ("k", "n"))),
     outputs=(Tensor("out", ("m", "n")),),
     reference=lambda a, b: a @ b,
+    least_flops=flops.product,
     launch=_TILES,
     shapes=sizes.MATMUL,
   ),
@@ -49,6 +61,7 @@ PROBLEMS = (
     inputs=(Tensor("a", ("m", "k")), Tensor("b", ("n", "k"))),
     outputs=(Tensor("out", ("m", "n")),),
     reference=lambda a, b: a @ b.T,
+    least_flops=flops.product,
     launch=_TILES,
     shapes=sizes.MATMUL,
   ),
@@ -66,6 +79,7 @@ PROBLEMS = (
     ),
     outputs=(Tensor("out", ("m", "n")),),
     reference=lambda a, b, bias, xp: xp.maximum(a @ b + bias[None, :], 0),
+    least_flops=_least_flops_rectified,
     launch=_TILES,
     shapes=sizes.MATMUL,
   ),
@@ -79,6 +93,7 @@ PROBLEMS = (
     inputs=(Tensor("a", ("batch", "m", "k")), Tensor("b", ("batch", "k", "n"))),
     outputs=(Tensor("out", ("batch", "m", "n")),),
     reference=lambda a, b: a @ b,
+    least_flops=lambda batch, m, n, k: batch * flops.product(m, n, k),
     launch="grid=(ceil_div(n, 16), ceil_div(m, 16), batch) block=(16, 16)",
     shapes=sizes.of(
       "batch m n k",
@@ -101,6 +116,7 @@ PROBLEMS = (
     inputs=(Tensor("a", ("rows", "cols")),),
     outputs=(Tensor("out", ("cols", "cols")),),
     reference=lambda a: a.T @ a,
+    least_flops=_least_flops_gram,
     launch="grid=(ceil_div(cols, 16), ceil_div(cols, 16)) block=(16, 16)",
     shapes=sizes.of(
       "rows cols",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kernels_eval.problems import inputs, sizes
+from kernels_eval.problems import flops, inputs, sizes
 from kernels_eval.problems.reference import gelu
 from kernels_eval.problems.spec import Problem, Scalar, Tensor
 
@@ -104,6 +104,7 @@ PROBLEMS = (
     ),
     outputs=(Tensor("out", ("m", "n"), "float16"),),
     reference=lambda a, b: a @ b,
+    least_flops=flops.product,
     launch="grid=(ceil_div(n, 16), ceil_div(m, 16)) block=(16, 16)",
     shapes=sizes.of(
       "m n k",

@@ -71,7 +71,10 @@ class Problem:
   """A family with its shapes. `reference` takes, by name, any of the inputs
   (float64 arrays), scalars and dimensions, and returns one array per output. It
   may take `xp` too: the module of array functions, NumPy for a verdict; with
-  JAX's in its place it is the JAX baseline of timing (`jax_baseline.py`)."""
+  JAX's in its place it is the JAX baseline of timing (`jax_baseline.py`).
+  `least_flops` takes all dimensions by name: arithmetic that no right kernel
+  can do without, where it is more than some operations for each input element
+  (`flops.py`)."""
 
   name: str
   level: int
@@ -85,6 +88,7 @@ class Problem:
   scalars: tuple[Scalar, ...] = ()
   distributions: tuple[str, ...] = inputs.DEFAULT
   tolerance_factor: float = 1.0
+  least_flops: Callable[..., float] | None = None
   canonical_source: str | None = None  # None: problems/cuda/<name>.cu
   numba_source: str | None = None  # None: problems/numba/<name>.py
   kernel_name: str | None = None  # None: the problem's name

@@ -1,7 +1,9 @@
 """Sizes at which a problem is timed on a GPU, and the least work there is.
 
-Large enough that a good kernel runs for tens of microseconds and its inputs are
-larger than any cache; the cases of correctness are small on purpose.
+Large enough for work and memory to outweigh a launch; the cases of correctness
+are small on purpose. Not all inputs are larger than a cache, and they need not
+be: before each timed call the caches are filled with something else
+(`cuda/launcher.py`), so that every byte comes from memory.
 """
 
 from kernels_eval import dtypes
@@ -65,7 +67,8 @@ def dims_for(problem: Problem) -> dict[str, int]:
 
 def least_read_bytes(problem: Problem, dims: dict[str, int]) -> int:
   """Bytes of input that no correct kernel can do without. Outputs do not count:
-  they may still be in the cache when the kernel ends."""
+  they may still be in the cache when the kernel ends, to be written behind the
+  second event."""
   total = 0
   for tensor in problem.inputs:
     if tensor.name in _PARTLY_READ.get(problem.name, ()):

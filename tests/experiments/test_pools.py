@@ -24,3 +24,13 @@ def test_judges_that_time_nothing_are_refused_for_a_reward_of_times(
   with pytest.raises(client.HarnessError, match="rank_speed needs a GPU"):
     pools.make_pool(config)
   assert closed
+
+
+def test_the_judges_have_the_gpu_that_the_settings_name(monkeypatch):
+  asked = []
+  monkeypatch.setattr(client, "Pool", lambda **given: asked.append(given))
+  config = base.get_config()
+  for device in (0, 2):
+    config.harness.device = device
+    pools.BACKENDS["local"](config)
+  assert [given["cuda_settings"].device for given in asked] == [0, 2]

@@ -38,6 +38,10 @@ from tests.experiments.command_lines import CONFIGS, ROOT, parse
       ["harness.timing=true needs a GPU", "harness.executor=cuda or auto"],
     ),
     (
+      "--config.harness.backend=ray --config.harness.device=1",
+      ["harness.device=1 needs config.harness.backend=local", "Ray gives"],
+    ),
+    (
       "--config.policy.source=random --config.warm_start.num_steps=1 "
       "--config.policy.system_prompt=x",
       ["policy.source=random has a chat format", "unset"],
@@ -143,6 +147,7 @@ BAD = {
   "problems.long_prompts": ["cut"],
   "problems.seed": ["-1", "99999999999999999999999"],
   "harness.num_workers": ["-1"],
+  "harness.device": ["-1", "one"],
   "harness.seed": ["-1", "4294967296"],
   "harness.run_cpu_s": ["0", "inf", "nan"],
   "harness.compile_cpu_s": ["0", "-1", "inf"],

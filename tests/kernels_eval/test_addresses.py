@@ -11,19 +11,29 @@ import numpy as np
 import pytest
 
 from kernels_eval import addresses, problems
+from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.judge import Hello
-from kernels_eval.problems import spec
+from kernels_eval.problems import flops, spec, timing_inputs, timing_sizes
 from kernels_eval.schema import Request
 from kernels_eval.settings import Settings
 
+DEFAULT, DEFAULT_CUDA = Settings(), CudaSettings()
+GPU = Hello("cuda", "NVRTC 13.0, a GPU, driver 13.0", "bubblewrap")
 HELLO = Hello("cpu-fiber", "g++ 12.2.0", "bubblewrap")
 REQUEST = Request("7", "vector_add", "__global__ void k() {}")
 PROBLEM = problems.get("axpy")
 
 
-def _address(request=REQUEST, *, hello=HELLO, settings=None, seed=0):
-  settings = settings or Settings()
-  return addresses.make_address(hello, settings, seed)(request)
+def _address(
+  request=REQUEST,
+  *,
+  hello=HELLO,
+  settings=DEFAULT,
+  cuda_settings=DEFAULT_CUDA,
+  seed=0,
+):
+  make = addresses.make_address(hello, settings, cuda_settings, seed)
+  return make(request)
 
 
 def test_the_same_question_has_the_same_address():
@@ -49,6 +59,49 @@ def test_the_same_question_has_the_same_address():
 )
 def test_everything_that_decides_counts(change):
   assert _address(**change) != _address()
+
+
+# Each field of the settings of a GPU is here or in the next test.
+_DECIDING = {
+  "with_timing": True,
+  "with_jax": True,
+  "with_cpu_first": True,
+  "with_sanitizer": True,
+  "load_wall_s": 4.0,
+  "compile_memory_bytes": 2**33 + 1,
+  "max_image_bytes": 2**20,
+}
+_LIMIT_OF = {
+  "timing_wall_s": "with_timing",
+  "jax_wall_s": "with_jax",
+  "sanitizer_wall_s": "with_sanitizer",
+}
+
+
+@pytest.mark.parametrize("name", _DECIDING)
+def test_what_is_done_on_a_gpu_counts_there(name):
+  changed = CudaSettings(**{name: _DECIDING[name]})
+  assert changed != DEFAULT_CUDA
+  assert _address(hello=GPU, cuda_settings=changed) != _address(hello=GPU)
+  assert _address(cuda_settings=changed) == _address()  # nothing, on a CPU
+
+
+@pytest.mark.parametrize("limit", _LIMIT_OF)
+def test_a_limit_counts_where_it_limits_something(limit):
+  switched = CudaSettings(**{_LIMIT_OF[limit]: True})
+  for settings, counts in ((DEFAULT_CUDA, False), (switched, True)):
+    changed = dataclasses.replace(settings, **{limit: 1.0})
+    one, other = (
+      _address(hello=GPU, cuda_settings=s) for s in (settings, changed)
+    )
+    assert (one != other) == counts
+
+
+def test_any_gpu_of_a_kind_gives_the_same_verdict():
+  second = CudaSettings(device=1)
+  assert _address(hello=GPU, cuda_settings=second) == _address(hello=GPU)
+  fields = {field.name for field in dataclasses.fields(CudaSettings)}
+  assert fields == {*_DECIDING, *_LIMIT_OF, "device"}
 
 
 def test_version_code_and_packages_count(monkeypatch):
@@ -88,6 +141,7 @@ def test_every_part_of_a_problem_counts():
     dataclasses.replace(
       PROBLEM, inputs=(*PROBLEM.inputs[:1], spec.Tensor("y", ("n",), "float16"))
     ),
+    dataclasses.replace(PROBLEM, least_flops=lambda n: 2 * n),
     dataclasses.replace(PROBLEM, reference=_reference),
     dataclasses.replace(PROBLEM, reference=_other_reference),
     dataclasses.replace(PROBLEM, reference=_closed_over(1)),
@@ -97,6 +151,18 @@ def test_every_part_of_a_problem_counts():
   assert len(set(digests)) == len(variants)
   same = dataclasses.replace(PROBLEM, reference=_closed_over(2))
   assert addresses.problem_digest(same) == digests[-1]
+
+
+@pytest.mark.parametrize("module", [flops, timing_inputs, timing_sizes])
+def test_how_a_problem_is_timed_counts(monkeypatch, module):
+  before = addresses.problem_digest(PROBLEM)
+  of_file = addresses._file_digest
+  monkeypatch.setattr(
+    addresses,
+    "_file_digest",
+    lambda path: "other" if path == module.__file__ else of_file(path),
+  )
+  assert addresses.problem_digest(PROBLEM) != before
 
 
 def test_all_of_a_table_counts():
@@ -137,7 +203,7 @@ def test_what_a_reference_calls_in_its_file_counts(tmp_path):
 
 
 def test_a_changed_problem_is_asked_anew(monkeypatch):
-  address = addresses.make_address(HELLO, Settings(), 0)
+  address = addresses.make_address(HELLO, DEFAULT, DEFAULT_CUDA, 0)
   request = Request("", "axpy", "x")
   before = address(request)
   changed = dataclasses.replace(PROBLEM, tolerance_factor=3.0)

@@ -51,6 +51,10 @@ def judge(pool, text, name="relu"):
   return evaluation
 
 
+def test_the_pool_names_its_gpu(pool):
+  assert ", executor cuda on GPU 0 (NVRTC " in pool.description
+
+
 def test_every_canonical_solution_passes(pool):
   names = sorted(problems.FAMILIES)
   answers = pool.evaluate(

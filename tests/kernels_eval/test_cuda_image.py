@@ -1,5 +1,7 @@
 """Images of buffers with guard zones, and sizes of timed cases."""
 
+import ctypes.util
+
 import hypothesis
 import hypothesis.strategies as st
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from kernels_eval import client, dtypes, problems
 from kernels_eval.cpu import protocol
 from kernels_eval.cuda import image, presence
+from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.problems import timing_sizes
 
 
@@ -96,6 +99,30 @@ def test_composed_problems_have_one_too():
   for name in client.compositions(0, 20, (1, 4), 0.5):
     problem = problems.get(name)
     assert set(timing_sizes.dims_for(problem)) == set(problem.dims)
+
+
+@pytest.mark.skipif(
+  ctypes.util.find_library("cuda") is not None,
+  reason="this machine has the driver's library",
+)
+@pytest.mark.parametrize("device", [0, 3])
+def test_a_device_without_its_driver_says_so(monkeypatch, capfd, device):
+  """As in a container that shows /dev/nvidia0 and has no libcuda."""
+  pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+  monkeypatch.setattr(presence, "has_device", lambda: True)
+  assert presence.obstacle() is None
+  with pytest.raises(client.HarnessError) as caught:
+    client.Pool(
+      num_workers=1,
+      executor="cuda",
+      cuda_settings=CudaSettings(device=device),
+    )
+  said = str(caught.value)
+  assert said.startswith(
+    f"GPU {device} is not usable: the NVIDIA driver's library is missing"
+  )
+  assert "libcuda" in said and "\n" not in said
+  assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.skipif(presence.has_device(), reason="this machine has a GPU")

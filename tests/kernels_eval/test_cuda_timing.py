@@ -4,12 +4,13 @@ becomes a record."""
 import contextlib
 import math
 
+import msgspec
 import pytest
 
 from kernels_eval import candidate as candidate_lib
 from kernels_eval import dtypes, problems
 from kernels_eval.cpu import translate
-from kernels_eval.cuda import build, jobs
+from kernels_eval.cuda import build, jobs, peaks
 from kernels_eval.outcome import Stop
 from kernels_eval.problems import timing_sizes
 from kernels_eval.schema import Status
@@ -20,12 +21,14 @@ DIMS = {"n": 2**20}
 NEAR = jobs.Compared(0, 0.0, 2.0**19)
 
 
+DEVICE = jobs.Hello("stand-in", (9, 0), "0", 232448, 132, 4.8e12, 2**37)
+
+
 class _Executor:
   """Has compiled everything; its GPU times every call alike."""
 
-  device = jobs.Hello("stand-in", (9, 0), "0", 232448, 132, 4.8e12, 2**37)
-
-  def __init__(self, times_ms, compared):
+  def __init__(self, times_ms, compared, device):
+    self.device = device
     self._times_ms = times_ms
     self._compared = compared
     self.jobs = []
@@ -51,6 +54,9 @@ def _time(
   scratch="",
   times_ms=((1.0,) * 20,) * 2,
   compared=((NEAR,),) * 20,
+  device=DEVICE,
+  problem=RELU,
+  dims=DIMS,
 ):
   """The record of a kernel whose outputs are right."""
   from kernels_eval.cuda import timing
@@ -58,12 +64,12 @@ def _time(
   monkeypatch.setattr(
     timing.correctness.Bounds, "hold", lambda bounds, got: True
   )
-  plan = candidate_lib.parse(RELU.canonical + scratch, RELU)
-  executor = _Executor(times_ms, compared)
+  plan = candidate_lib.parse(problem.canonical + scratch, problem)
+  executor = _Executor(times_ms, compared, device)
   timer = timing.Timer(executor, 0, 60.0)
-  artefact = executor.compile(plan, RELU, None)
+  artefact = executor.compile(plan, problem, None)
   try:
-    return timer.time(artefact, plan, RELU, DIMS), executor.jobs
+    return timer.time(artefact, plan, problem, dims), executor.jobs
   except Stop as stop:
     return stop, executor.jobs
 
@@ -84,6 +90,44 @@ def test_a_time_of_nothing_is_what_the_clock_can_tell(monkeypatch):
   record, _ = _time(monkeypatch, times_ms=(times, times))
   assert 0 < record.candidate_ms < 1e-3
   assert math.isfinite(record.candidate_spread)
+
+
+def _calls_of(ms):
+  return ((ms,) * 20, (1.0,) * 20)
+
+
+def test_a_time_below_the_floor_is_none(monkeypatch):
+  floor_ms = 1e3 * 4 * DIMS["n"] / 4.8e12
+  record, _ = _time(monkeypatch, times_ms=_calls_of(0.81 * floor_ms))
+  assert record.floor_note == "memory"
+  assert math.isclose(record.floor_ms, floor_ms)
+  stop, _ = _time(monkeypatch, times_ms=_calls_of(0.79 * floor_ms))
+  assert stop.status == Status.INTEGRITY_VIOLATION
+  assert stop.message.endswith("ms that the memory needs to bring the inputs")
+
+
+def test_a_time_below_what_the_arithmetic_takes_is_none(monkeypatch):
+  # What the peak of this device makes of a small product, 32 floats of each.
+  monkeypatch.setitem(peaks.HALF_FLOPS_PER_S, "stand-in", 1e8)
+  floor_ms = 1e3 * 2 * 2 * 32**3 / 1e8
+  small = {
+    "problem": problems.get("matmul"),
+    "dims": {"m": 32, "n": 32, "k": 32},
+  }
+  record, _ = _time(monkeypatch, times_ms=_calls_of(0.81 * floor_ms), **small)
+  assert record.floor_note == "arithmetic"
+  assert math.isclose(record.floor_ms, floor_ms)
+  stop, _ = _time(monkeypatch, times_ms=_calls_of(0.79 * floor_ms), **small)
+  assert stop.status == Status.INTEGRITY_VIOLATION
+  assert stop.message.endswith("the tensor cores need to multiply the matrices")
+
+
+def test_a_device_without_a_bandwidth_has_no_floor(monkeypatch):
+  device = msgspec.structs.replace(DEVICE, bandwidth_bytes_per_s=0.0)
+  record, _ = _time(monkeypatch, times_ms=_calls_of(1e-3), device=device)
+  assert record.candidate_ms == 1e-3
+  assert record.floor_ms is None and record.roofline_share is None
+  assert record.floor_note == "the driver gives no bandwidth of stand-in"
 
 
 def test_a_call_that_did_not_work_makes_no_record(monkeypatch):

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 
 import msgspec
 import pytest
 
-from kernels_eval import client, ray_pool, worker
+from kernels_eval import client, ray_cluster, ray_pool, worker
 from kernels_eval.schema import HARNESS_VERSION, Request, Status
 from kernels_eval.settings import Settings
 from tests.kernels_eval.machine import kill, processes, read, wait_for
@@ -113,6 +114,25 @@ def _same(answers):
     msgspec.structs.replace(a, compile_ms=0.0, run_ms=0.0, judge_ms=0.0)
     for a in answers
   ]
+
+
+@pytest.mark.parametrize("num_gpus, wanted", [(8.0, 1.0), (1.0, 1.0), (0.0, 0)])
+def test_an_agent_has_one_gpu_of_its_machine(num_gpus, wanted):
+  """So that Ray gives the others to others, as a pool uses one."""
+  _needs_ray()
+  asked = {}
+
+  def options(**given):
+    asked.update(given)
+    return types.SimpleNamespace(remote=lambda: "agent")
+
+  connection = object.__new__(ray_cluster.Connection)
+  connection.ray = types.SimpleNamespace(
+    remote=lambda kind: types.SimpleNamespace(options=options)
+  )
+  machine = ray_cluster.Machine("1" * 56, "host", 16.0, num_gpus)
+  assert connection.start_agent(object, machine, 4) == "agent"
+  assert (asked["num_cpus"], asked["num_gpus"]) == (4, wanted)
 
 
 def test_answers_are_those_of_the_local_pool_and_the_end_leaves_nothing(
