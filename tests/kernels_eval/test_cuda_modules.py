@@ -114,8 +114,11 @@ def test_row_21_what_cannot_be_prepared_is_unloaded(
     ("CUDA_ERROR_UNKNOWN", jobs.Outcome.MACHINE_FAILED),
   ],
 )
-def test_rows_3_and_4_each_launch_is_asked(error, outcome):
-  started = []
+def test_rows_3_and_4_each_launch_is_asked(monkeypatch, error, outcome):
+  started, awaited = [], []
+  driver = types.SimpleNamespace(cuStreamSynchronize=awaited.append)
+  monkeypatch.setattr(launcher, "cuda", driver)
+  monkeypatch.setattr(launcher, "call", lambda f, *a: f(*a))
 
   class Kernel:
     def enqueue(self, stream):
@@ -127,5 +130,6 @@ def test_rows_3_and_4_each_launch_is_asked(error, outcome):
   with pytest.raises(module_lib.Ended) as end:
     launcher.Launcher.enqueue(context, [Kernel() for _ in range(3)], 5)
   assert started == [7, 7]  # nothing behind it is launched
+  assert awaited == [7]  # and what was, has ended
   report = end.value.report
   assert (report.outcome, report.error, report.case) == (outcome, error, 5)

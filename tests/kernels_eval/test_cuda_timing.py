@@ -156,7 +156,7 @@ def test_the_inputs_of_the_checked_call_do_not_last(monkeypatch):
   monkeypatch.setattr(
     timing.correctness.Bounds, "hold", lambda bounds, got: True
   )
-  executor = _Executor(((1.0,) * 20,) * 2, ((NEAR,),) * 20)
+  executor = _Executor(((1.0,) * 20,) * 2, ((NEAR,),) * 20, DEVICE)
   timer = timing.Timer(executor, 0, 60.0)
   plan = candidate_lib.parse(RELU.canonical, RELU)
   artefact = executor.compile(plan, RELU, None)
