@@ -11,6 +11,7 @@ from kernels_eval.cuda.driver import DriverError, call, cuda
 
 _STATIC_SHARED_BYTES = 48 * 1024
 OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
+_ALLOWED_BYTES = 4 * 2**30  # see `out_of_memory`
 
 # What a kernel can cause. Any other error is the machine's.
 KERNEL_ERRORS = {
@@ -207,10 +208,12 @@ def out_of_memory(
 ) -> jobs.Report:
   """Whom a job's end for want of memory blames.
 
-  A program may count on half of the device's memory and on no more. Where half
-  is free and did not do, it wanted more than that: its arrays, or its threads'
-  local memory. Where less is free, others have the rest, another program on the
-  device perhaps, and it need not have wanted much.
+  A program may count on 4 GiB, or half of a smaller device's memory, and on no
+  more. Where so much is free and did not do, it wanted more than that: its
+  arrays, or its threads' local memory. Where less is free, others have the
+  rest, another program on the device perhaps, and it need not have wanted much.
+  (Not half of any device: a learner that lives beside the judges may have three
+  quarters of it, and a program without measure would be nobody's fault.)
 
   Args:
     report: the end, which blames the candidate.
@@ -220,7 +223,7 @@ def out_of_memory(
   Returns:
     The report as it is, or one that blames the machine.
   """
-  if 2 * free_bytes >= total_bytes:
+  if free_bytes >= min(_ALLOWED_BYTES, total_bytes // 2):
     return report
   return jobs.Report(
     jobs.Outcome.MACHINE_FAILED,

@@ -186,6 +186,21 @@ def test_memory_that_others_have_is_missed_by_nobody_s_fault(
     )
 
 
+@pytest.mark.parametrize(
+  ("free_gib", "total_gib", "outcome"),
+  [
+    (35, 140, jobs.Outcome.LOAD_FAILED),  # a learner has three quarters
+    (3, 140, jobs.Outcome.MACHINE_FAILED),
+    (3, 6, jobs.Outcome.LOAD_FAILED),
+    (2, 6, jobs.Outcome.MACHINE_FAILED),
+  ],
+)
+def test_a_program_may_count_on_some_memory(free_gib, total_gib, outcome):
+  end = jobs.Report(jobs.Outcome.LOAD_FAILED, "no", module.OUT_OF_MEMORY)
+  found = module.out_of_memory(end, free_gib * 2**30, total_gib * 2**30)
+  assert found.outcome == outcome
+
+
 def test_memory_that_a_program_has_itself_is_no_excuse(lab):
   lab.held_bytes = 900
   report = lab.run(_refuse(module.OUT_OF_MEMORY))
