@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import tqdm
 
-from kernels_eval import client, mutations, problems
+from kernels_eval import client, mutations, problem_cards, problems
 from kernels_eval.schema import Request
 from leap_jax import feedback, hosts, prompts
 from leap_jax import problems as splits
@@ -83,7 +83,7 @@ def make_conversations(
   verdicts = pool.evaluate(requests, lambda _: on_result())
   conversations, lost = [], []
   for i, (name, texts) in enumerate(zip(names, attempts, strict=True)):
-    conversation = [prompts.problem_message(client.card(name))]
+    conversation = [prompts.problem_message(problem_cards.card(name))]
     for t, text in enumerate(texts):
       verdict = verdicts[i * num_turns + t]
       if not verdict.counts:

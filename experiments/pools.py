@@ -23,9 +23,10 @@ def _gpu(config):
   from kernels_eval.cuda.settings import CudaSettings
 
   return CudaSettings(
-    device=config.harness.device,
+    devices=config.harness.devices,
     with_cpu_first=config.harness.cpu_first,
     with_timing=config.harness.timing,
+    with_sanitizer=config.harness.sanitizer,
   )
 
 

@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 
 from experiments.settings import UsageError
-from kernels_eval import client
+from kernels_eval import problem_cards
 from kernels_eval.schema import ProblemCard
 from leap_jax import problems as splits
 from leap_jax import rollout
 from leap_jax.tokenizer import Tokenizer
 from leap_jax.types import RolloutShape
 
-_SOURCES = {"kernels": client.compositions, "functions": client.functions}
+_SOURCES = {
+  "kernels": problem_cards.compositions,
+  "functions": problem_cards.functions,
+}
 """Of the names: (seed, count, (shortest, longest), reduced) -> names."""
 
 
@@ -54,7 +57,7 @@ def cards(
   """
   fitting, skipped = [], []
   for name in names_of_split:
-    card = client.card(name)
+    card = problem_cards.card(name)
     if rollout.fits(tokenizer, card, shape):
       fitting.append(card)
     else:

@@ -70,6 +70,15 @@ def _above(limit):
   return lambda v: None if v > limit else f"above {limit}"
 
 
+def _indices(values):
+  good = (
+    len(values) > 0
+    and all(isinstance(v, int) and v >= 0 for v in values)
+    and len(set(values)) == len(values)
+  )
+  return None if good else "at least one index from 0, none twice"
+
+
 def _ascending(values):
   good = (
     len(values) > 0
@@ -108,9 +117,10 @@ CHECKS = {
   "problems.seed": _SEED,
   "harness.backend": _choice(pools.BACKENDS),
   "harness.executor": _choice(EXECUTORS),
-  "harness.device": _at_least(0),
+  "harness.devices": _indices,
   "harness.cpu_first": _anything,
   "harness.timing": _anything,
+  "harness.sanitizer": _anything,
   "harness.ray_address": _unset_or(_named),
   "harness.num_workers": _at_least(0),
   "harness.seed": _SEED,

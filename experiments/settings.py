@@ -149,6 +149,11 @@ def validate(config: config_dict.ConfigDict) -> None:
       "auto): the CPU times nothing",
     ),
     (
+      not config.harness.sanitizer or config.harness.executor != "cpu",
+      "config.harness.sanitizer=true needs a GPU (config.harness.executor=cuda "
+      "or auto): the CPU executor says itself what is wrong",
+    ),
+    (
       config.policy.source != "random"
       or config.policy.system_prompt
       is config.policy.chat_template
@@ -203,10 +208,17 @@ def validate(config: config_dict.ConfigDict) -> None:
       "config.harness.backend=ray",
     ),
     (
-      config.harness.backend == "local" or config.harness.device == 0,
-      f"config.harness.device={config.harness.device} needs "
-      "config.harness.backend=local: Ray gives each machine's judges one GPU, "
-      "which is their device 0",
+      config.harness.backend == "local"
+      or config.harness.devices == tuple(range(len(config.harness.devices))),
+      f"config.harness.devices={config.harness.devices} needs "
+      "config.harness.backend=local: Ray says which GPUs it gives; (0, 1) asks "
+      "for two of each machine",
+    ),
+    (
+      config.harness.num_workers == 0
+      or config.harness.num_workers >= len(config.harness.devices),
+      f"config.harness.num_workers={config.harness.num_workers} judges for "
+      f"config.harness.devices={config.harness.devices}; each GPU needs one",
     ),
     (
       config.sampler.attention != "cudnn" or config.sampler.dtype != "float32",

@@ -37,7 +37,7 @@ from leap_jax.types import Trajectory
 # computed so far.
 MAY_CHANGE = (
   "harness.backend",
-  "harness.device",
+  "harness.devices",
   "harness.num_workers",
   "warm_start.checkpoint_every",
   "harness.ray_address",

@@ -3,7 +3,7 @@
 python -m kernels_eval list
 python -m kernels_eval show PROBLEM [--solution] [--language=numba]
 python -m kernels_eval check FILE --problem NAME [--json] [--no-cache]
-python -m kernels_eval bench [--language=numba] [--json]
+python -m kernels_eval bench [--language=numba] [--devices=0,1] [--json]
 python -m kernels_eval timing [--json]
 python -m kernels_eval soak [--count=N] [--seed=S] [--json] [--out=FILE]
 python -m kernels_eval audit [--corpus=DIR] [--json]
@@ -27,6 +27,7 @@ from kernels_eval import (
   candidate,
   client,
   corpus,
+  problem_cards,
   problems,
   report,
   verdict_cache,
@@ -57,7 +58,7 @@ def _problem(name):
 
 def _card(name):
   try:
-    return client.card(name)
+    return problem_cards.card(name)
   except problems.UnknownProblem as error:
     raise BadRequest(str(error)) from None
 
@@ -169,13 +170,14 @@ def _bench(arguments):
         arguments.executor,
         lambda _: bar.update(),
         language=arguments.language,
+        devices=arguments.devices,
       )
     except (client.HarnessError, OSError) as error:
       raise BadRequest(f"infrastructure_error: {error}") from None
   if not arguments.json:
     print(
       f"{result.num_kernels} unique kernels on {result.num_workers} judges "
-      f"({result.executor}, {result.toolchain}): "
+      f"({result.place}, {result.toolchain}): "
       f"{result.kernels_per_second:.1f} kernels/s\n"
       f"per kernel: compile {result.compile_ms:.1f} ms, run "
       f"{result.run_ms:.1f} ms, judge {result.judge_ms:.1f} ms; idle "

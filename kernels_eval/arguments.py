@@ -53,6 +53,15 @@ def _add_executor(parser):
   )
 
 
+def _indices(text):
+  try:
+    return tuple(int(part) for part in text.split(","))
+  except ValueError:
+    raise argparse.ArgumentTypeError(
+      f"{text}; indices of GPUs, as 0 or 0,1"
+    ) from None
+
+
 def _add_language(command):
   command.add_argument(
     "--language",
@@ -102,6 +111,12 @@ def make_parser() -> argparse.ArgumentParser:
   benchmark = commands.add_parser("bench", help="kernels per second")
   benchmark.add_argument("--count", type=int, default=200)
   benchmark.add_argument("--workers", type=int, default=None)
+  benchmark.add_argument(
+    "--devices",
+    type=_indices,
+    default=(0,),
+    help="GPUs among which the judges are shared out, as 0,1 (default: 0)",
+  )
   _add_executor(benchmark)
   benchmark.add_argument("--json", action="store_true")
   _add_language(benchmark)

@@ -6,6 +6,7 @@ import time
 
 from kernels_eval import client, problems, verdict_cache
 from kernels_eval.candidate import CUDA, NUMBA
+from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.schema import Evaluation, Request
 
 
@@ -23,6 +24,7 @@ class Result:
   idle_fraction: float  # of the workers' time
   num_passed: int
   executor: str
+  place: str  # the executor, and of a GPU which one
   toolchain: str
 
 
@@ -56,11 +58,13 @@ def run(
   on_result=None,
   *,
   language: str = CUDA,
+  devices: tuple[int, ...] = (0,),
 ) -> Result:
   """Judges `count` unique kernels and reports the rate."""
   with client.Pool(
     num_workers=num_workers,
     executor=executor,
+    cuda_settings=CudaSettings(devices=devices),
     cache=verdict_cache.Nothing(),
   ) as pool:
     num_workers = pool.num_workers
@@ -75,7 +79,7 @@ def run(
     started = time.perf_counter()
     answers: list[Evaluation] = pool.evaluate(requests, on_result)
     seconds = time.perf_counter() - started
-    hello = pool.hello
+    hello, place = pool.hello, pool.place
   compile_ms = statistics.fmean(a.compile_ms for a in answers)
   run_ms = statistics.fmean(a.run_ms for a in answers)
   judge_ms = statistics.fmean(a.judge_ms for a in answers)
@@ -91,5 +95,6 @@ def run(
     idle_fraction=max(0.0, 1.0 - busy / (seconds * num_workers)),
     num_passed=sum(a.passed for a in answers),
     executor=answers[0].executor,
+    place=place,
     toolchain=hello.toolchain,
   )

@@ -15,21 +15,17 @@ import time
 from collections.abc import Iterator
 
 import msgspec
-import numpy as np
 
-from kernels_eval import addresses, batches, problems, temporary, verdict_cache
+from kernels_eval import addresses, batches, temporary, verdict_cache
 from kernels_eval import worker as worker_lib
-from kernels_eval.cuda import presence, server_process
+from kernels_eval.cuda import presence, servers
 from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.executors import AUTO, CPU, CUDA, EXECUTORS
-from kernels_eval.functions import pipelines
 from kernels_eval.judge import Hello
-from kernels_eval.problems import composer
 from kernels_eval.schema import (
   HARNESS_VERSION,
   Evaluation,
   Phase,
-  ProblemCard,
   Status,
 )
 from kernels_eval.settings import Settings
@@ -54,92 +50,6 @@ class HarnessError(Exception):
   """The harness cannot work on this machine; one line says why."""
 
 
-def card(name: str) -> ProblemCard:
-  """What a policy may know of a problem; UnknownProblem if there is none."""
-  if pipelines.is_name(name):
-    function = _function(name)
-    return ProblemCard(
-      name, function.level, function.statement, function.signature, "", "python"
-    )
-  problem = problems.get(name)
-  return ProblemCard(
-    problem.name,
-    problem.level,
-    problem.statement,
-    problem.signature,
-    problem.launch,
-  )
-
-
-def _function(name):
-  try:
-    return pipelines.get(name)
-  except pipelines.PipelineError as error:
-    raise problems.UnknownProblem(f"no problem `{name}`: {error}") from None
-
-
-def function_key(name: str) -> str:
-  """The same for problems that ask for the same function.
-
-  Raises:
-    UnknownProblem: there is no such problem.
-  """
-  if pipelines.is_name(name):
-    return pipelines.function_key(_function(name).name)
-  if problems.get(name).name.startswith(composer.PREFIX):
-    return composer.function_key(name)
-  return name
-
-
-def compositions(
-  seed: int, count: int, num_operators: tuple[int, int], reduced: float
-) -> list[str]:
-  """Names of composed problems, no two of the same function; the same ones for
-  the same arguments.
-
-  Args:
-    seed: of the draw.
-    count: how many.
-    num_operators: shortest and longest chain.
-    reduced: fraction that ends in a reduction.
-  """
-  return _distinct(seed, count, num_operators, reduced, composer)
-
-
-def functions(
-  seed: int, count: int, num_steps: tuple[int, int], with_result: float
-) -> list[str]:
-  """The same for Python functions of lists (functions/pipelines.py).
-
-  Args:
-    seed: of the draw.
-    count: how many.
-    num_steps: fewest and most steps.
-    with_result: fraction that ends in one number.
-  """
-  return _distinct(seed, count, num_steps, with_result, pipelines)
-
-
-def _distinct(seed, count, lengths, reduced, source):
-  """Names of `source` (composer or pipelines), each of another function."""
-  rng = np.random.default_rng(seed)
-  names: dict[str, str] = {}  # by function
-  seen = set()
-  for _ in range(100 * count):
-    length = int(rng.integers(lengths[0], lengths[1] + 1))
-    name = source.sample(rng, length, reduced)
-    if name in seen or not source.is_sound(name):
-      continue
-    seen.add(name)
-    names.setdefault(source.function_key(name), name)
-    if len(names) == count:
-      return list(names.values())
-  raise ValueError(
-    f"{count} distinct compositions of {lengths[0]} to {lengths[1]} operators "
-    f"do not exist ({len(names)} found)"
-  )
-
-
 class Pool(batches.Judges):
   """Judges candidates in parallel. Owns processes: close it, or use `with`."""
 
@@ -162,13 +72,15 @@ class Pool(batches.Judges):
       settings: limits of an evaluation.
       executor: where candidates run: one of EXECUTORS; "auto" is the GPU where
         one is usable.
-      cuda_settings: which GPU (a pool uses one), and what is done there beside
-        judging.
+      cuda_settings: which GPUs, and what is done there beside judging. Judges
+        are shared out among them; one that fails for good is given up while
+        others are left.
       cache: of verdicts; stays the caller's to close. None means a
         `verdict_cache.Memory`, which ends with the pool.
 
     Raises:
-      HarnessError: this machine cannot judge (no compiler, say).
+      HarnessError: this machine cannot judge (no compiler, say), the GPUs are
+        not alike, or more than the judges.
       ValueError: no judges are asked for.
     """
     if num_workers is not None and num_workers < 1:
@@ -180,48 +92,58 @@ class Pool(batches.Judges):
     obstacle = presence.obstacle()
     if executor == CUDA and obstacle is not None:
       raise HarnessError(obstacle)
+    on_gpu = executor != CPU and obstacle is None
+    if on_gpu:
+      reason = servers.obstacle(cuda_settings, num_workers)
+      if reason is not None:
+        raise HarnessError(reason)
     temporary.remove_stale()
-    self._seed, self._device = seed, cuda_settings.device
+    self._seed = seed
     super().__init__(
       settings, verdict_cache.Memory() if cache is None else cache
     )
     self._root = temporary.make_root()
-    self._server: server_process.ServerProcess | None = None
-    self._executor_arguments: list[str] = []
+    self._gpus: servers.Servers | None = None
+    self.hello: Hello | None = None
     self._serial = 0
     self._workers: list[worker_lib.Worker] = []
     self._num_failed_starts = 0
     atexit.register(self.close)
     count = num_workers or len(os.sched_getaffinity(0))
+    firsts = 1
     try:
-      if executor != CPU and obstacle is None:
-        self._start_server(cuda_settings)
-      # The first judge builds what is missing; the others find it built.
-      self._workers.append(self._spawn())
-      self.hello = self._await_hello(self._workers[0])
+      if on_gpu:
+        self._gpus = servers.Servers(self._root, cuda_settings)
+        self.executor_name = CUDA
+        firsts = len(cuda_settings.devices)
+        count = max(count, firsts)
+      # The first judge builds what is missing, the others find it built; the
+      # first one of each GPU says whether that can be used.
+      for _ in range(firsts):
+        self._workers.append(self._spawn())
+        self._await_hello(self._workers[-1])
       self.make_key = addresses.make_address(
         self.hello, settings, cuda_settings, seed
       )
-      self._workers += [self._spawn() for _ in range(count - 1)]
+      while len(self._workers) < count:
+        self._workers.append(self._spawn())
     except BaseException:
       self.close()
       raise
 
-  def _start_server(self, settings):
-    self._server = server_process.ServerProcess(self._root, settings.device)
-    self.executor_name = CUDA
-    self._executor_arguments = [
-      *("--server", str(self._server.socket)),
-      *("--cuda-settings", msgspec.json.encode(settings).decode()),
-    ]
-
-  def _spawn(self):
+  def _spawn(self, instead_of: worker_lib.Worker | None = None):
     self._serial += 1
+    device, arguments = None, []
+    if self._gpus is not None:
+      others = (w.device for w in self._workers if w is not instead_of)
+      device = self._gpus.least_loaded(others)
+      arguments = self._gpus.arguments_for(device)
     return worker_lib.Worker(
       self._root / f"judge-{self._serial}",
       self._seed,
       self._settings,
-      self._executor_arguments,
+      arguments,
+      device,
     )
 
   def _await_hello(self, worker):
@@ -230,7 +152,8 @@ class Pool(batches.Judges):
       if frames_in is None:
         raise HarnessError("the judge process ended at its start")
       if frames_in:
-        return self._greet(worker, frames_in[0])
+        self._greet(worker, frames_in[0])
+        return
       time.sleep(0.005)
     raise HarnessError(
       f"the judge did not start within {worker_lib.START_S:g} s"
@@ -240,10 +163,16 @@ class Pool(batches.Judges):
     message = msgspec.msgpack.decode(frame, type=Hello | str)
     if isinstance(message, str):
       raise HarnessError(message)
+    self.hello = self.hello or message
+    if worker.device is not None and message != self.hello:
+      # One content address stands for the verdicts of all of them.
+      raise HarnessError(
+        f"GPU {worker.device} is not like the others: {message.toolchain}, not "
+        f"{self.hello.toolchain}; a pool needs GPUs that are alike"
+      )
     worker.hello = message
     worker.deadline = float("inf")
     self._num_failed_starts = 0
-    return message
 
   @property
   def num_workers(self) -> int:
@@ -251,11 +180,18 @@ class Pool(batches.Judges):
     return len(self._workers)
 
   @property
+  def place(self) -> str:
+    """Where candidates run: the executor, and of a GPU which one."""
+    if self._gpus is None:
+      return self.hello.executor
+    devices = ", ".join(map(str, self._gpus.devices))
+    return f"{self.hello.executor} on GPU {devices}"
+
+  @property
   def description(self) -> str:
     """One line: executor, toolchain and active protections."""
-    place = f" on GPU {self._device}" if self._server else ""
     return (
-      f"{len(self._workers)} judges, executor {self.hello.executor}{place} "
+      f"{len(self._workers)} judges, executor {self.place} "
       f"({self.hello.toolchain}); sandbox: {self.hello.protections}"
     )
 
@@ -271,8 +207,10 @@ class Pool(batches.Judges):
       wake_fd: a descriptor that ends the waiting when it can be read.
     """
     for worker in self._workers:
-      if waiting and worker.hello is not None and worker.job is None:
-        worker.start(waiting.popleft(), self.seconds_allowed)
+      if worker.hello is not None and worker.job is None:
+        job = self._take(waiting, worker)
+        if job is not None:
+          worker.start(job, self.seconds_allowed)
     with selectors.DefaultSelector() as selector:
       for i, worker in enumerate(self._workers):
         if worker.hello is None or worker.job is not None:
@@ -292,12 +230,17 @@ class Pool(batches.Judges):
         continue
       for frame in received:
         if worker.hello is None:
-          self._greet(worker, frame)
+          try:
+            self._greet(worker, frame)
+          except HarnessError as error:
+            yield from self._give_up_gpu(worker.device, str(error), waiting)
+            break
           continue
         evaluation = msgspec.msgpack.decode(frame, type=Evaluation)
         job, worker.job, worker.deadline = worker.job, None, float("inf")
         if not evaluation.counts and job.num_tries == 0:
           job.num_tries += 1
+          job.failed_on = worker.device
           waiting.append(job)
         else:
           yield job, evaluation
@@ -306,26 +249,57 @@ class Pool(batches.Judges):
         worker.kill()
         yield from self._replace(i, waiting, "the judge did not answer in time")
 
+  def _take(self, waiting, worker):
+    """A job for this judge; what has failed on its GPU is left to others."""
+    is_one_of_several = self._gpus is not None and len(self._gpus.devices) > 1
+    for i, job in enumerate(waiting):
+      if not is_one_of_several or job.failed_on != worker.device:
+        del waiting[i]
+        return job
+    return None
+
   @property
   def seconds_allowed(self) -> float:
     """For one judge's answer to one request. Jobs on a GPU stand in a queue."""
-    if self._server is None:
+    if self._gpus is None:
       return super().seconds_allowed
-    return super().seconds_allowed + gpu_queue_s(len(self._workers))
+    judges_of_one = -(-len(self._workers) // len(self._gpus.devices))
+    return super().seconds_allowed + gpu_queue_s(judges_of_one)
+
+  def _give_up_gpu(self, device, reason, waiting):
+    """Its judges are replaced by others of the GPUs that are left; raises
+    HarnessError where there are none."""
+    if self._gpus is None or len(self._gpus.devices) == 1:
+      raise HarnessError(reason)
+    self._gpus.give_up(device, reason)
+    theirs = [i for i, w in enumerate(self._workers) if w.device == device]
+    for i in theirs:
+      self._workers[i].hang_up()  # all at once
+    for i in theirs:
+      yield from self._again(self._renew(i), waiting, reason)
 
   def _replace(self, i, waiting, reason):
-    worker = self._workers[i]
-    job = worker.job
-    worker.stop()
-    self.num_restarts += 1
-    if worker.hello is None:
+    if self._workers[i].hello is None:
       self._num_failed_starts += 1
       if self._num_failed_starts >= _MAX_FAILED_STARTS:
         raise HarnessError(reason + " while it was starting")
-    self._workers[i] = self._spawn()
+    yield from self._again(self._renew(i), waiting, reason)
+
+  def _renew(self, i):
+    """Another judge in the place of one, which is returned."""
+    worker = self._workers[i]
+    worker.stop()
+    self.num_restarts += 1
+    self._workers[i] = self._spawn(worker)
+    return worker
+
+  def _again(self, worker, waiting, reason):
+    """Puts the job of a judge that is gone back, or yields its end."""
+    job = worker.job
     if job is None:
       return
     job.num_tries += 1
+    job.failed_on = worker.device
     if job.num_tries < 2:
       waiting.append(job)
       return
@@ -347,7 +321,7 @@ class Pool(batches.Judges):
     for i, worker in enumerate(self._workers):
       if worker.job is not None:
         worker.stop()
-        self._workers[i] = self._spawn()
+        self._workers[i] = self._spawn(worker)
 
   def close(self) -> None:
     """Ends all processes and removes all files. May be called twice."""
@@ -356,7 +330,7 @@ class Pool(batches.Judges):
     for worker in self._workers:
       worker.stop()
     self._workers = []
-    if self._server is not None:
-      self._server.stop()
+    if self._gpus is not None:
+      self._gpus.stop()
     shutil.rmtree(self._root, ignore_errors=True)
     atexit.unregister(self.close)

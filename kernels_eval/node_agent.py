@@ -7,6 +7,7 @@ All that comes in or goes out is msgpack, strictly decoded.
 """
 
 import asyncio
+import dataclasses
 import os
 import socket
 
@@ -28,6 +29,17 @@ class Setup(msgspec.Struct, frozen=True):
   settings: Settings
   executor: str
   cuda_settings: CudaSettings
+
+  def frame_for(self, num_judges: int, num_gpus: int) -> bytes:
+    """The message to a machine, which counts its GPUs from 0."""
+    devices = tuple(range(num_gpus))
+    return msgspec.msgpack.encode(
+      msgspec.structs.replace(
+        self,
+        num_judges=num_judges,
+        cuda_settings=dataclasses.replace(self.cuda_settings, devices=devices),
+      )
+    )
 
 
 class Welcome(msgspec.Struct, frozen=True, tag=True):

@@ -204,16 +204,18 @@ class Connection:
       raise client.HarnessError(f"the Ray cluster does not answer: {reason}")
     return value
 
-  def start_agent(self, kind: type, machine: Machine, num_judges: int) -> Any:
-    """Begins to start an actor of a class there; returns its handle at once."""
+  def start_agent(
+    self, kind: type, machine: Machine, num_judges: int, num_gpus: int
+  ) -> Any:
+    """Begins to start an actor of a class there, with as many GPUs or what the
+    machine has; returns its handle at once."""
     strategies = importlib.import_module("ray.util.scheduling_strategies")
     there = strategies.NodeAffinitySchedulingStrategy(machine.id, soft=False)
-    # One GPU, since a pool uses no more; an actor without any would see none.
     return (
       self.ray.remote(kind)
       .options(
         num_cpus=min(num_judges, machine.num_cpus),
-        num_gpus=min(1.0, machine.num_gpus),
+        num_gpus=min(num_gpus, machine.num_gpus),
         scheduling_strategy=there,
       )
       .remote()

@@ -21,7 +21,6 @@ reported as `infrastructure_error`.
 
 import atexit
 import collections
-import dataclasses
 import os
 import time
 from collections.abc import Iterator
@@ -36,6 +35,7 @@ from kernels_eval import (
   executors,
   node_agent,
   ray_cluster,
+  ray_node,
   verdict_cache,
 )
 from kernels_eval import worker as worker_lib
@@ -49,37 +49,6 @@ _BEATS = 4  # within the time of silence that loses a machine
 _STOP_S = 10.0  # for the agents to end their judges
 _RETRY_S, _MAX_RETRY_S = 5.0, 300.0  # until a lost machine is tried again
 _START_S = worker_lib.START_S + 60.0  # of an agent: Ray's part and a judge's
-
-
-@dataclasses.dataclass(eq=False)
-class _Node:
-  """A machine and the state of the conversation with its agent."""
-
-  machine: ray_cluster.Machine
-  agent: Any
-  welcome: node_agent.Welcome | None = None  # None while it starts
-  num_running: int = 0
-  next_beat_s: float = 0.0  # infinite while one is awaited
-  num_restarts: int = 0
-  is_settling: bool = False  # has not yet forgotten the last batch
-
-  @property
-  def load(self) -> float:
-    return self.num_running / self.welcome.num_judges
-
-  @property
-  def has_room(self) -> bool:
-    judges = self.welcome.num_judges
-    return self.num_running < judges + 1 + judges // 4
-
-
-@dataclasses.dataclass
-class _Call:
-  """A message to an agent that it has not answered."""
-
-  node: _Node
-  deadline_s: float
-  job: worker_lib.Job | None = None
 
 
 class RayPool(batches.Judges):
@@ -108,7 +77,8 @@ class RayPool(batches.Judges):
       seed: of all test inputs. Known to the judges, never to a candidate.
       settings: limits of an evaluation.
       executor: where candidates run: one of `executors.EXECUTORS`.
-      cuda_settings: `device` counts among the GPUs that Ray gives: it is 0.
+      cuda_settings: `devices` count among those that Ray gives: (0, 1) asks
+        for two of each machine; one that has fewer uses what it has.
       cache: of verdicts, as for `client.Pool`.
       silence_s: a machine that does not answer for so long is lost.
       patience_s: how long to wait for a machine when all are lost.
@@ -122,13 +92,13 @@ class RayPool(batches.Judges):
     )
     self._num_workers = num_workers
     self._silence_s, self._patience_s = silence_s, patience_s
-    self._setup = lambda num_judges: msgspec.msgpack.encode(
-      node_agent.Setup(
-        HARNESS_VERSION, num_judges, seed, settings, executor, cuda_settings
-      )
+    self._setup = node_agent.Setup(
+      HARNESS_VERSION, 0, seed, settings, executor, cuda_settings
     )
-    self._nodes: dict[str, _Node] = {}  # by the id of the machine
-    self._calls: dict[Any, _Call] = {}  # by Ray's reference of the answer
+    self._nodes: dict[str, ray_node.Node] = {}  # by the id of the machine
+    self._calls: dict[
+      Any, ray_node.Call
+    ] = {}  # by Ray's reference of the answer
     self._tried: dict[bytes, set[str]] = collections.defaultdict(set)
     self._lost: dict[str, str] = {}  # machine id -> host and reason
     self._num_failures: collections.Counter[str] = collections.Counter()
@@ -225,11 +195,17 @@ class RayPool(batches.Judges):
 
   def _start_agent(self, machine):
     num_judges = self._num_workers or max(1, int(machine.num_cpus))
-    agent = self._cluster.start_agent(node_agent.NodeAgent, machine, num_judges)
-    node = _Node(machine, agent)
+    wanted = len(self._setup.cuda_settings.devices)
+    # No more than judges; a part of one (Ray shares it out) is one.
+    num_gpus = max(1, min(wanted, int(machine.num_gpus), num_judges))
+    agent = self._cluster.start_agent(
+      node_agent.NodeAgent, machine, num_judges, num_gpus
+    )
+    node = ray_node.Node(machine, agent)
     self._nodes[machine.id] = node
-    call = self._cluster.send(agent.start, self._setup(num_judges))
-    self._calls[call] = _Call(node, time.monotonic() + _START_S)
+    setup = self._setup.frame_for(num_judges, num_gpus)
+    call = self._cluster.send(agent.start, setup)
+    self._calls[call] = ray_node.Call(node, time.monotonic() + _START_S)
 
   def _ready(self):
     return [n for n in self._nodes.values() if n.welcome and not n.is_settling]
@@ -248,7 +224,7 @@ class RayPool(batches.Judges):
       call = self._cluster.send(node.agent.judge, request)
       node.num_running += 1
       deadline = time.monotonic() + self._answer_s(node.welcome)
-      self._calls[call] = _Call(node, deadline, job)
+      self._calls[call] = ray_node.Call(node, deadline, job)
 
   def _answer_s(self, welcome):
     """Twice for a candidate, and for the one before it."""
@@ -271,7 +247,7 @@ class RayPool(batches.Judges):
       if now >= node.next_beat_s:
         node.next_beat_s = float("inf")
         call = self._cluster.send(node.agent.beat)
-        self._calls[call] = _Call(node, now + self._silence_s)
+        self._calls[call] = ray_node.Call(node, now + self._silence_s)
 
   def _read(self, call, answer, waiting):
     """Takes an answer; yields what it ends."""
@@ -380,7 +356,9 @@ class RayPool(batches.Judges):
         node.num_running = 0
         node.is_settling = True
         call = self._cluster.send(node.agent.abandon)
-        self._calls[call] = _Call(node, time.monotonic() + self._silence_s)
+        self._calls[call] = ray_node.Call(
+          node, time.monotonic() + self._silence_s
+        )
 
   def close(self) -> None:
     """Ends all agents and their judges. May be called twice."""

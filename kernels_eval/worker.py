@@ -17,6 +17,8 @@ from kernels_eval.judge import Hello
 from kernels_eval.schema import Request
 from kernels_eval.settings import Settings
 
+# Not what is called kernels_eval in the working folder (-P).
+_COMMAND = (sys.executable, "-P", "-m", "kernels_eval.judge_process")
 START_S = 120.0  # the first start on a machine builds the native parts
 _STOP_S = 4.0  # for a judge to end by itself
 
@@ -36,6 +38,7 @@ class Job:
   indices: list[int]  # places in the batch with the same text
   key: bytes
   num_tries: int = 0
+  failed_on: int | None = None  # the GPU of the last try that nobody counts
 
 
 class Worker:
@@ -47,21 +50,18 @@ class Worker:
     seed: int,
     settings: Settings,
     executor_arguments: Sequence[str] = (),
+    device: int | None = None,
   ):
-    """Args: its folder, the inputs' seed, limits, and what `judge.py` is told
-    of the executor."""
+    """Args: its folder, the inputs' seed, limits, what its process is told of
+    the executor, and the index of its GPU, if it has one."""
     package_root = str(pathlib.Path(__file__).parents[1])
     path = os.environ.get("PYTHONPATH", "")
-    self.root = root
+    self.root, self.device = root, device
     root.mkdir(exist_ok=True)
     self.process = subprocess.Popen(
       [
-        sys.executable,
-        "-P",  # not what is called kernels_eval in the working folder
-        "-m",
-        "kernels_eval.judge",
-        "--root",
-        str(root),
+        *_COMMAND,
+        *("--root", str(root)),
         "--settings",
         msgspec.json.encode(dataclasses.asdict(settings)).decode(),
         *executor_arguments,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from kernels_eval import client
+from kernels_eval import problem_cards
 from kernels_eval.schema import ProblemCard
 
 SPLITS = ("train", "validation", "test")
@@ -25,7 +25,7 @@ def split_of(name: str) -> str:
   Raises:
     UnknownProblem: there is no such problem.
   """
-  key = client.function_key(name)
+  key = problem_cards.function_key(name)
   digest = hashlib.sha256(f"split/{key}".encode()).digest()
   part = int.from_bytes(digest[:8]) % 10
   return "train" if part < 8 else SPLITS[part - 7]

@@ -15,11 +15,11 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 @pytest.fixture(scope="session")
 def judge():
   """A judge of this process with the CPU executor."""
-  from kernels_eval import judge as judge_lib
+  from kernels_eval import judge_process
   from kernels_eval.settings import Settings
 
   with tempfile.TemporaryDirectory() as root:
-    judging, _, close = judge_lib.make(
+    judging, _, close = judge_process.make(
       pathlib.Path(root), 0, Settings(run_cpu_s=2.0)
     )
     yield judging

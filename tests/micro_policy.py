@@ -3,7 +3,7 @@
 import jax
 import pytest
 
-from kernels_eval import client, problems
+from kernels_eval import problem_cards, problems
 from kernels_eval.schema import Evaluation, Phase, Status
 from leap_jax import buffer, draws, prompts, sampler, tokenizer
 from leap_jax.models import sizes, transformer
@@ -23,7 +23,7 @@ def vocabulary():
   """A tokenizer trained on four problems and their solutions."""
   texts = []
   for name in NAMES:
-    texts.append(prompts.problem_message(client.card(name)).text)
+    texts.append(prompts.problem_message(problem_cards.card(name)).text)
     texts.append(prompts.answer_message(problems.get(name).canonical).text)
   return tokenizer.train(texts, 400)
 
@@ -31,7 +31,7 @@ def vocabulary():
 @pytest.fixture(scope="session")
 def cards():
   """Problem cards of the same four."""
-  return [client.card(name) for name in NAMES]
+  return [problem_cards.card(name) for name in NAMES]
 
 
 @pytest.fixture(scope="session")

@@ -74,15 +74,19 @@ def get_config() -> config_dict.ConfigDict:
   # Where kernels run: "cpu", "cuda" (a GPU), or "auto" (the GPU where there is
   # one). The tiny policy has learnt from what the CPU executor says.
   c.harness.executor = "cpu"
-  # Index of the GPU that judges, among this machine's as CUDA counts them. All
-  # judges share it; with "ray" each machine has the one that Ray gives it.
-  c.harness.device = 0
+  # Indices of the GPUs that judge, among this machine's as CUDA counts them.
+  # Judges are shared out among them. With "ray" (0, 1) asks for two of each
+  # machine.
+  c.harness.devices = (0,)
   # On a GPU: whether kernels run on the CPU executor first, so that those whose
   # fault it finds never reach the GPU, which takes a second over each of them.
   c.harness.cpu_first = True
   # Time right kernels on the GPU, beside the canonical ones: what the reward
   # "rank_speed" ranks by; refused without a GPU, since the CPU times nothing.
   c.harness.timing = False
+  # On a GPU: what compute-sanitizer says of a failure becomes feedback, which
+  # takes seconds over each one.
+  c.harness.sanitizer = False
   # Judge processes (of each machine); 0 = one for each processor.
   c.harness.num_workers = 0
   c.harness.seed = 0  # of the hidden test inputs

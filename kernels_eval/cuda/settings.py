@@ -12,12 +12,12 @@ _LIMIT_OF = {
 
 @dataclasses.dataclass(frozen=True)
 class CudaSettings:
-  """Which GPU, what is done there beside judging, and limits in seconds and
+  """Which GPUs, what is done there beside judging, and limits in seconds and
   bytes, beside those that both executors share (`settings.py`): compilation
   has its limits there, and `run_cpu_s` is what the kernels of all cases may
   take of the GPU, in both patterns together."""
 
-  device: int = 0  # index of the GPU
+  devices: tuple[int, ...] = (0,)  # indices of GPUs that are alike
   with_timing: bool = False  # right candidates are timed
   with_jax: bool = False  # the jitted JAX reference, too, once for a problem
   with_cpu_first: bool = False  # certain failures never reach the GPU
@@ -33,9 +33,9 @@ class CudaSettings:
 
   def deciding(self) -> dict[str, Any]:
     """By name, what a verdict or what is said of it may depend on: neither
-    which of a host's GPUs it is, nor the limit of what is not done."""
+    which of a host's GPUs they are, nor the limit of what is not done."""
     values = dataclasses.asdict(self)
-    del values["device"]
+    del values["devices"]
     for limit, switch in _LIMIT_OF.items():
       if not values[switch]:
         del values[limit]

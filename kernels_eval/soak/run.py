@@ -143,7 +143,7 @@ def _look():
   for pid in belongings.descendants(os.getpid(), parents):
     try:
       command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-      if b"kernels_eval.judge" not in command.split(b"\0"):
+      if b"kernels_eval.judge_process" not in command.split(b"\0"):
         continue
       num_open = len(os.listdir(f"/proc/{pid}/fd"))
     except OSError:

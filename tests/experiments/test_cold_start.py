@@ -4,13 +4,13 @@ import msgspec
 import pytest
 
 from experiments import cold_start
-from kernels_eval import client, problems
+from kernels_eval import client, problem_cards, problems
 from kernels_eval.schema import Request, Status
 from leap_jax import feedback, prompts
 from leap_jax import problems as splits
 from leap_jax.types import StopReason
 
-NAMES = client.compositions(0, 400, (1, 2), 0.3)
+NAMES = problem_cards.compositions(0, 400, (1, 2), 0.3)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_held_out_problems_are_refused():
 def test_every_verdict_is_what_the_harness_says(made):
   names, talks, pool = made
   for name, talk in zip(names, talks, strict=True):
-    assert talk[0] == prompts.problem_message(client.card(name))
+    assert talk[0] == prompts.problem_message(problem_cards.card(name))
     for answer, told in zip(talk[1::2], talk[2::2], strict=False):
       (verdict,) = pool.evaluate([Request("x", name, answer.text)])
       assert not verdict.passed

@@ -26,11 +26,13 @@ def test_judges_that_time_nothing_are_refused_for_a_reward_of_times(
   assert closed
 
 
-def test_the_judges_have_the_gpu_that_the_settings_name(monkeypatch):
+def test_the_judges_have_the_gpus_that_the_settings_name(monkeypatch):
   asked = []
   monkeypatch.setattr(client, "Pool", lambda **given: asked.append(given))
   config = base.get_config()
-  for device in (0, 2):
-    config.harness.device = device
-    pools.BACKENDS["local"](config)
-  assert [given["cuda_settings"].device for given in asked] == [0, 2]
+  config.harness.devices = (2, 0)
+  config.harness.sanitizer = True
+  pools.BACKENDS["local"](config)
+  (given,) = asked
+  assert given["cuda_settings"].devices == (2, 0)
+  assert given["cuda_settings"].with_sanitizer

@@ -38,8 +38,16 @@ from tests.experiments.command_lines import CONFIGS, ROOT, parse
       ["harness.timing=true needs a GPU", "harness.executor=cuda or auto"],
     ),
     (
-      "--config.harness.backend=ray --config.harness.device=1",
-      ["harness.device=1 needs config.harness.backend=local", "Ray gives"],
+      "--config.harness.backend=ray --config.harness.devices=(1,)",
+      ["harness.devices=(1,) needs config.harness.backend=local", "asks for"],
+    ),
+    (
+      "--config.harness.num_workers=1 --config.harness.devices=(0,1)",
+      ["num_workers=1 judges for config.harness.devices=(0, 1)", "needs one"],
+    ),
+    (
+      "--config.harness.sanitizer=true",
+      ["harness.sanitizer=true needs a GPU", "harness.executor=cuda or auto"],
     ),
     (
       "--config.policy.source=random --config.warm_start.num_steps=1 "
@@ -147,7 +155,8 @@ BAD = {
   "problems.long_prompts": ["cut"],
   "problems.seed": ["-1", "99999999999999999999999"],
   "harness.num_workers": ["-1"],
-  "harness.device": ["-1", "one"],
+  "harness.sanitizer": ["maybe"],
+  "harness.devices": ["()", "(-1,)", "(0,0)", "one"],
   "harness.seed": ["-1", "4294967296"],
   "harness.run_cpu_s": ["0", "inf", "nan"],
   "harness.compile_cpu_s": ["0", "-1", "inf"],

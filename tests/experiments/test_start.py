@@ -167,7 +167,7 @@ _PROGRAM = """
 import pathlib, types
 from experiments import cold_start, iterations, memory_check, policies, state
 from experiments.configs import quickstart
-from kernels_eval import client
+from kernels_eval import problem_cards
 from kernels_eval.schema import Evaluation, Phase, Status
 from leap_jax import fitting, metrics, problems, rollout, sharding
 
@@ -186,7 +186,8 @@ class Pool:
       for r in requests]
 
 # Conversations are judged once; a later start finds them, in every process.
-names = problems.of_split(client.compositions(0, 40, (1, 2), 0.3), "train", 3)
+drawn = problem_cards.compositions(0, 40, (1, 2), 0.3)
+names = problems.of_split(drawn, "train", 3)
 pool = hosts.SharedPool(Pool())
 made = cold_start.for_run(config, folder, names, pool)
 assert len(made) == 3

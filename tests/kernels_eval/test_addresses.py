@@ -98,10 +98,10 @@ def test_a_limit_counts_where_it_limits_something(limit):
 
 
 def test_any_gpu_of_a_kind_gives_the_same_verdict():
-  second = CudaSettings(device=1)
+  second = CudaSettings(devices=(1,))
   assert _address(hello=GPU, cuda_settings=second) == _address(hello=GPU)
   fields = {field.name for field in dataclasses.fields(CudaSettings)}
-  assert fields == {*_DECIDING, *_LIMIT_OF, "device"}
+  assert fields == {*_DECIDING, *_LIMIT_OF, "devices"}
 
 
 def test_version_code_and_packages_count(monkeypatch):

@@ -11,8 +11,7 @@ import time
 
 import pytest
 
-from kernels_eval import audit, corpus, problems
-from kernels_eval import judge as judge_lib
+from kernels_eval import audit, corpus, judge_process, problems
 from kernels_eval.schema import Request, Status
 
 _SPECIMENS = corpus.load(corpus.default_folder())
@@ -23,7 +22,7 @@ GOOD_NUMBA = problems.get("vector_add").numba_canonical
 @pytest.fixture(scope="module")
 def judging():
   with tempfile.TemporaryDirectory() as root:
-    judge, _, close = judge_lib.make(pathlib.Path(root), 0, audit.SETTINGS)
+    judge, _, close = judge_process.make(pathlib.Path(root), 0, audit.SETTINGS)
     judge.evaluate(Request("", "vector_add", GOOD_NUMBA))  # starts its compiler
     yield judge
     close()

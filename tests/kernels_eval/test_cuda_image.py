@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
-from kernels_eval import client, dtypes, problems
+from kernels_eval import client, dtypes, problem_cards, problems
 from kernels_eval.cpu import protocol
 from kernels_eval.cuda import image, presence
 from kernels_eval.cuda.settings import CudaSettings
@@ -96,7 +96,7 @@ def test_every_problem_has_a_size_to_be_timed_at(name):
 
 
 def test_composed_problems_have_one_too():
-  for name in client.compositions(0, 20, (1, 4), 0.5):
+  for name in problem_cards.compositions(0, 20, (1, 4), 0.5):
     problem = problems.get(name)
     assert set(timing_sizes.dims_for(problem)) == set(problem.dims)
 
@@ -115,7 +115,7 @@ def test_a_device_without_its_driver_says_so(monkeypatch, capfd, device):
     client.Pool(
       num_workers=1,
       executor="cuda",
-      cuda_settings=CudaSettings(device=device),
+      cuda_settings=CudaSettings(devices=(device,)),
     )
   said = str(caught.value)
   assert said.startswith(

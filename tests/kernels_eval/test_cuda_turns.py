@@ -9,6 +9,7 @@ import resource
 import socket
 import threading
 import time
+import types
 
 import pytest
 
@@ -326,7 +327,8 @@ def test_a_late_answer_is_nobody_else_s(start, monkeypatch):
 def test_a_pool_of_more_judges_waits_longer_for_each():
   def allowed_s(num_workers):
     pool = client.Pool.__new__(client.Pool)
-    pool._settings, pool._server = Settings(), object()
+    pool._settings = Settings()
+    pool._gpus = types.SimpleNamespace(devices=[0])
     pool._workers = [None] * num_workers
     return pool.seconds_allowed
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernels_eval import __main__ as cli
-from kernels_eval import client, problems
+from kernels_eval import client, problem_cards, problems
 from kernels_eval.functions import answer, pipelines
 from kernels_eval.outcome import Stop
 from kernels_eval.schema import Request, Status
@@ -66,14 +66,14 @@ def test_every_step_and_result_by_hand():
 
 
 def test_a_problem_says_what_it_wants():
-  card = client.card("fn-even-square-sum")
+  card = problem_cards.card("fn-even-square-sum")
   assert card.statement == (
     "Given a list xs of whole numbers: keep the even numbers; then square each "
     "number. Return the sum (0 for none)."
   )
   assert card.signature == "def solve(xs: list[int]) -> int:"
   assert (card.language, card.level) == ("python", 3)
-  assert client.card("fn-even").signature.endswith("-> list[int]:")
+  assert problem_cards.card("fn-even").signature.endswith("-> list[int]:")
   for name in (
     "fn-",
     "fn-evn",
@@ -82,14 +82,14 @@ def test_a_problem_says_what_it_wants():
     "fn" + "-even" * 7,
   ):
     with pytest.raises(problems.UnknownProblem, match="is no step"):
-      client.card(name)
+      problem_cards.card(name)
 
 
 def test_a_draw_holds_each_function_once_and_no_idle_step():
-  names = client.functions(0, 200, (1, 4), 0.5)
-  assert names == client.functions(0, 200, (1, 4), 0.5)
-  assert names[:50] == client.functions(0, 50, (1, 4), 0.5)
-  keys = {client.function_key(name) for name in names}
+  names = problem_cards.functions(0, 200, (1, 4), 0.5)
+  assert names == problem_cards.functions(0, 200, (1, 4), 0.5)
+  assert names[:50] == problem_cards.functions(0, 50, (1, 4), 0.5)
+  keys = {problem_cards.function_key(name) for name in names}
   assert len(keys) == len(names)
   assert not pipelines.is_sound("fn-reverse-sum")  # the order does not matter
   assert not pipelines.is_sound("fn-odd-even-sum")  # always 0
@@ -100,7 +100,7 @@ def test_a_draw_holds_each_function_once_and_no_idle_step():
 
 def test_lazy_answers_are_wrong_somewhere():
   lazy = [lambda xs: xs, lambda xs: [], lambda xs: 0, sum, len, lambda xs: 1]
-  for name in client.functions(3, 100, (1, 4), 0.5):
+  for name in problem_cards.functions(3, 100, (1, 4), 0.5):
     tests = pipelines.tests(name, 11)
     assert len(tests) == pipelines.NUM_TESTS
     assert not any(all(f(list(xs)) == y for xs, y in tests) for f in lazy), name

@@ -14,7 +14,7 @@ _ROOT = pathlib.Path(__file__).parents[2]
 # A judge whose executor does not come up again after a fault.
 _JUDGE = """\
 import sys
-from kernels_eval import judge
+from kernels_eval import judge, judge_process
 from kernels_eval.cpu.host import HostError
 def evaluate(self, request):
   try:
@@ -23,8 +23,8 @@ def evaluate(self, request):
     raise {error}("GPU 0 is not usable:\\n  no device")
 judge.Judge.evaluate = evaluate
 hello = judge.Hello("cuda", "none", "none")
-judge.make = lambda *_: (judge.Judge(None, 0), hello, lambda: None)
-sys.exit(judge.main(sys.argv[1:]))
+judge_process.make = lambda *_: (judge.Judge(None, 0), hello, lambda: None)
+sys.exit(judge_process.main(sys.argv[1:]))
 """
 
 

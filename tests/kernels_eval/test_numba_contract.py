@@ -8,8 +8,7 @@ import time
 import pytest
 
 from kernels_eval import __main__ as cli
-from kernels_eval import candidate, problems
-from kernels_eval import judge as judge_lib
+from kernels_eval import candidate, judge_process, problems
 from kernels_eval.numba import client, text
 from kernels_eval.schema import Request, Status
 from kernels_eval.settings import Settings
@@ -215,7 +214,7 @@ def _family(pid):
 
 
 def test_closing_ends_the_compiler(tmp_path):
-  judging, _, close = judge_lib.make(tmp_path, 0, Settings())
+  judging, _, close = judge_process.make(tmp_path, 0, Settings())
   request = Request("", "vector_add", GOOD)
   assert judging.evaluate(request).status == Status.PASSED
   family = _family(judging._executor._numba.pid)

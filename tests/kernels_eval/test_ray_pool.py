@@ -116,9 +116,12 @@ def _same(answers):
   ]
 
 
-@pytest.mark.parametrize("num_gpus, wanted", [(8.0, 1.0), (1.0, 1.0), (0.0, 0)])
-def test_an_agent_has_one_gpu_of_its_machine(num_gpus, wanted):
-  """So that Ray gives the others to others, as a pool uses one."""
+@pytest.mark.parametrize(
+  "num_gpus, asked_for, wanted",
+  [(8.0, 1, 1.0), (8.0, 2, 2.0), (1.0, 2, 1.0), (0.5, 1, 0.5), (0.0, 1, 0.0)],
+)
+def test_an_agent_has_the_gpus_that_it_uses(num_gpus, asked_for, wanted):
+  """So that Ray gives the others to others."""
   _needs_ray()
   asked = {}
 
@@ -131,7 +134,7 @@ def test_an_agent_has_one_gpu_of_its_machine(num_gpus, wanted):
     remote=lambda kind: types.SimpleNamespace(options=options)
   )
   machine = ray_cluster.Machine("1" * 56, "host", 16.0, num_gpus)
-  assert connection.start_agent(object, machine, 4) == "agent"
+  assert connection.start_agent(object, machine, 4, asked_for) == "agent"
   assert (asked["num_cpus"], asked["num_gpus"]) == (4, wanted)
 
 

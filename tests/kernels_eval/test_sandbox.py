@@ -14,6 +14,7 @@ import pytest
 
 from kernels_eval import (
   candidate,
+  judge_process,
   landlock,
   outcome,
   problems,
@@ -329,7 +330,7 @@ def small_disk(tmp_path):
 
 
 def test_a_full_disk_is_nobody_to_blame(small_disk):
-  judge, _, close = judge_lib.make(small_disk, 0, Settings())
+  judge, _, close = judge_process.make(small_disk, 0, Settings())
   try:
     request = Request("", "vector_add", GOOD)
     assert judge.evaluate(request).status == Status.PASSED

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernels_eval import client
+from kernels_eval import problem_cards
 from leap_jax import conversations, prompts
 from leap_jax.types import Message
 
@@ -60,7 +60,7 @@ def test_templates_hold_the_problem_and_the_verdict(cards):
 
 
 def test_a_function_is_asked_for_in_its_own_words():
-  card = client.card("fn-even-sum")
+  card = problem_cards.card("fn-even-sum")
   text = prompts.problem_message(card).text
   assert text.startswith("Write a Python function.\nGiven a list xs")
   assert text.endswith("def solve(xs: list[int]) -> int:")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernels_eval import client
+from kernels_eval import problem_cards
 from kernels_eval.schema import Status
 from leap_jax import policy_eval
 from leap_jax.types import EndReason, StopReason, Trajectory, Turn
@@ -15,7 +15,9 @@ def trajectory(verdict, name, end, num_turns, sample=0):
   turn = Turn(
     "x", 3, StopReason.STOP, verdict(Request, Status.PASSED), True, None
   )
-  return Trajectory(client.card(name), 0, sample, (turn,) * num_turns, end)
+  return Trajectory(
+    problem_cards.card(name), 0, sample, (turn,) * num_turns, end
+  )
 
 
 def test_rates_by_hand(verdict):

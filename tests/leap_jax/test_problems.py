@@ -5,14 +5,14 @@ import collections
 import numpy as np
 import pytest
 
-from kernels_eval import client
+from kernels_eval import problem_cards
 from kernels_eval import problems as harness_problems
 from kernels_eval.problems import composer
 from leap_jax import problems
 
 
 def test_splits_hold_out_whole_compositions():
-  names = client.compositions(0, 2000, (1, 3), 0.35)
+  names = problem_cards.compositions(0, 2000, (1, 3), 0.35)
   split = {name: problems.split_of(name) for name in names}
   counts = collections.Counter(split.values())
   assert set(counts) == set(problems.SPLITS)
@@ -33,8 +33,8 @@ def _values(name, x, y):
 def test_no_held_out_problem_is_a_training_problem_in_other_words():
   # Two draws: that of the warm start and that of a run may differ.
   drawn = {
-    *client.compositions(0, 800, (1, 4), 0.35),
-    *client.compositions(1, 800, (1, 3), 0.35),
+    *problem_cards.compositions(0, 800, (1, 4), 0.35),
+    *problem_cards.compositions(1, 800, (1, 3), 0.35),
   }
   rng = np.random.default_rng(11)
   # Short rows: the longer, the more alike `sub_1-min` and `sub_1-min_y-min`.
@@ -52,12 +52,12 @@ def test_no_held_out_problem_is_a_training_problem_in_other_words():
 
 
 def test_a_draw_holds_each_function_once():
-  names = client.compositions(0, 800, (1, 3), 0.35)
-  assert len({client.function_key(n) for n in names}) == len(names)
+  names = problem_cards.compositions(0, 800, (1, 3), 0.35)
+  assert len({problem_cards.function_key(n) for n in names}) == len(names)
 
 
 def test_held_out_problems_have_shapes_of_their_own():
-  names = client.compositions(0, 400, (2, 3), 0.5)
+  names = problem_cards.compositions(0, 400, (2, 3), 0.5)
   shapes = collections.defaultdict(set)
   for name in names:
     for case in harness_problems.get(name).shapes[3:]:
@@ -67,13 +67,13 @@ def test_held_out_problems_have_shapes_of_their_own():
 
 
 def test_a_longer_draw_begins_like_a_shorter_one():
-  short = client.compositions(3, 50, (1, 3), 0.35)
-  assert client.compositions(3, 200, (1, 3), 0.35)[:50] == short
+  short = problem_cards.compositions(3, 50, (1, 3), 0.35)
+  assert problem_cards.compositions(3, 200, (1, 3), 0.35)[:50] == short
 
 
 def test_too_many_problems_are_refused():
   with pytest.raises(ValueError, match="do not exist"):
-    client.compositions(0, 100, (1, 1), 0.0)
+    problem_cards.compositions(0, 100, (1, 1), 0.0)
   with pytest.raises(ValueError, match="5 test problems"):
     problems.of_split(["chain-relu"], "test", 5)
   with pytest.raises(ValueError, match="no split `tests`"):
