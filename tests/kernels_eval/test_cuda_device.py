@@ -329,3 +329,42 @@ def test_device_memory_is_given_back():
   while state.used_bytes()[0] > before and time.monotonic() < deadline:
     time.sleep(0.1)
   assert state.used_bytes()[0] <= before
+
+
+def test_much_local_memory_is_given_back(pool):
+  """64 KiB of each thread that the device can hold at once: gigabytes."""
+  if not state.used_bytes():
+    pytest.skip("the driver's management library does not answer")
+  assert judge(pool, GOOD + "  // before\n}\n").passed  # launchers are there
+  before = state.used_bytes()[0]
+  text = HEAD + (
+    "  volatile float kept[1 << 14];\n"
+    "  if (i >= n) return;\n"
+    "  kept[(i * 37) & 16383] = fmaxf(x[i], 0.0f);\n"
+    "  out[i] = kept[(i * 37) & 16383];\n}\n"
+  )
+  evaluation = judge(pool, text)
+  assert evaluation.passed and evaluation.local_bytes >= 1 << 16, evaluation
+  assert judge(pool, GOOD + "  // after\n}\n").passed
+  assert state.used_bytes()[0] - before < 2**30
+
+
+def test_two_gpus_are_one_pool():
+  before = state.used_bytes() or ()
+  if len(before) < 2:
+    pytest.skip(f"this machine shows {len(before)} GPUs")
+  with client.Pool(
+    num_workers=4, executor="cuda", cuda_settings=CudaSettings(devices=(1, 0))
+  ) as made:
+    assert ", executor cuda on GPU 1, 0 (NVRTC " in made.description
+    names = sorted(problems.FAMILIES)
+    found = made.evaluate(
+      [Request(n, n, problems.get(n).canonical) for n in names]
+    )
+    assert [e.id for e in found if not e.passed] == []
+    during = state.used_bytes()
+    assert all(d > b for d, b in zip(during, before, strict=True))
+    assert judge(made, GOOD + "  *(volatile float*)8 = 1.0f;\n}\n").status == (
+      "runtime_error"
+    )
+    assert judge(made, GOOD + "}\n").passed
