@@ -71,7 +71,11 @@ LAYERS = (
   ("experiments",),
 )
 # What leap_jax may see of the harness. The judges stay out of its process.
-HARNESS_API = ("kernels_eval.schema", "kernels_eval.client")
+HARNESS_API = (
+  "kernels_eval.schema",
+  "kernels_eval.client",
+  "kernels_eval.inbox",
+)
 
 # The one part of the harness that may import JAX; no other may import it.
 JAX_BASELINE = "kernels_eval.jax_baseline"
