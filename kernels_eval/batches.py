@@ -11,7 +11,13 @@ from kernels_eval import candidate, verdict_cache
 from kernels_eval import worker as worker_lib
 from kernels_eval.cpu.executor import NAME as CPU_EXECUTOR
 from kernels_eval.inbox import Inbox
-from kernels_eval.schema import HARNESS_VERSION, Evaluation, Phase, Request
+from kernels_eval.schema import (
+  HARNESS_VERSION,
+  Evaluation,
+  Phase,
+  Request,
+  Status,
+)
 from kernels_eval.settings import Settings
 
 _GRACE_S = 15.0
@@ -143,16 +149,22 @@ class Judges:
     try:
       candidate.check_size(request.text)
     except candidate.CandidateError as error:
-      return Evaluation(
-        id=request.id,
-        problem=request.problem,
-        status=error.status,
-        phase=Phase.PARSE,
-        message=error.message,
-        executor=self.executor_name,
-        harness_version=HARNESS_VERSION,
-      )
+      return self.unjudged(request, error.status, Phase.PARSE, error.message)
     return None
+
+  def unjudged(
+    self, request: Request, status: Status, phase: Phase, message: str
+  ) -> Evaluation:
+    """An answer that no judge has given."""
+    return Evaluation(
+      id=request.id,
+      problem=request.problem,
+      status=status,
+      phase=phase,
+      message=message,
+      executor=self.executor_name,
+      harness_version=HARNESS_VERSION,
+    )
 
   @property
   def seconds_allowed(self) -> float:
