@@ -1,5 +1,6 @@
 """Answers are judged while others are sampled; order changes nothing."""
 
+import signal
 import threading
 import time
 
@@ -186,6 +187,27 @@ def test_a_sampler_that_fails_waits_for_no_verdict(error):
 
   with pytest.raises(error):
     judging.judge_as_they_end(calls(), PROBLEMS, 0, decode, evaluate)
+  assert len(heard) == 1
+
+
+def test_an_interrupt_while_only_verdicts_are_missing_ends_the_judging():
+  heard = []
+
+  def evaluate(requests, on_result):
+    while not requests.has_ended:
+      requests.take()
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    try:
+      while True:
+        time.sleep(0.01)
+        requests.take()
+    except Abandoned as abandoned:
+      heard.append(abandoned)
+      raise
+
+  calls = [call([3]), call([5]), call([8])]
+  with pytest.raises(KeyboardInterrupt):
+    judging.judge_as_they_end(calls, PROBLEMS, 0, decode, evaluate)
   assert len(heard) == 1
 
 
