@@ -23,7 +23,6 @@ from kernels_eval.cuda.settings import CudaSettings
 from kernels_eval.executors import AUTO, CPU, CUDA, EXECUTORS
 from kernels_eval.judge import Hello
 from kernels_eval.schema import (
-  HARNESS_VERSION,
   Evaluation,
   Phase,
   Status,
@@ -303,17 +302,10 @@ class Pool(batches.Judges):
     if job.num_tries < 2:
       waiting.append(job)
       return
+    fault = Status.INFRASTRUCTURE_ERROR
     yield (
       job,
-      Evaluation(
-        id=job.request.id,
-        problem=job.request.problem,
-        status=Status.INFRASTRUCTURE_ERROR,
-        phase=Phase.RUN,
-        message=f"{reason}, twice",
-        executor=self.executor_name,
-        harness_version=HARNESS_VERSION,
-      ),
+      self.unjudged(job.request, fault, Phase.RUN, f"{reason}, twice"),
     )
 
   def abandon(self) -> None:

@@ -1,19 +1,18 @@
-"""A local pool that takes candidates at any time.
+"""A local pool that takes candidates at any time, for ever.
 
-`Pool.stream` judges a batch that is known from its start; a machine of a
-cluster gets its candidates one by one. One thread drives the pool, any other
-submits.
+`Pool.stream` ends with its inbox, and what it forgets it forgets as a whole; a
+machine of a cluster gets candidates one by one as long as it lives, and may be
+told between two of them to forget those before. One thread drives the pool, any
+other submits.
 """
 
 import collections
 import concurrent.futures
 import itertools
-import os
-import queue
 import threading
 from collections.abc import Callable
 
-from kernels_eval import client
+from kernels_eval import client, inbox
 from kernels_eval import worker as worker_lib
 from kernels_eval.schema import Evaluation, Request
 
@@ -27,15 +26,12 @@ class Feed:
 
   def __init__(self, pool: client.Pool):
     self._pool = pool
-    self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+    self._orders: inbox.Inbox[Callable[[], None]] = inbox.Inbox()
     self._serials = itertools.count()
     self._waiting: collections.deque[worker_lib.Job] = collections.deque()
     self._futures: dict[bytes, concurrent.futures.Future] = {}
     self._ended = False
     self._fault = "its pool has ended"
-    self._wake_fd, self._waker_fd = os.pipe()
-    os.set_blocking(self._wake_fd, False)
-    os.set_blocking(self._waker_fd, False)
     self._thread = threading.Thread(target=self._drive, daemon=True)
     self._thread.start()
 
@@ -78,15 +74,10 @@ class Feed:
     """Ends the judges and removes their files."""
     self._tell(self._end)
     self._thread.join()
-    os.close(self._wake_fd)
-    os.close(self._waker_fd)
+    self._orders.close()
 
   def _tell(self, order):
-    self._orders.put(order)
-    try:
-      os.write(self._waker_fd, b"!")
-    except BlockingIOError:
-      pass  # a full pipe wakes as well
+    self._orders.put([order])
 
   def _drop(self):
     self._waiting.clear()
@@ -101,24 +92,14 @@ class Feed:
       future.set_exception(FeedError(reason))
     self._futures.clear()
 
-  def _obey(self):
-    try:
-      os.read(self._wake_fd, 1 << 16)
-    except BlockingIOError:
-      pass
-    while True:
-      try:
-        order = self._orders.get_nowait()
-      except queue.Empty:
-        return
-      order()
-
   def _drive(self):
     try:
       while not self._ended:
-        for job, evaluation in self._pool.turn(self._waiting, self._wake_fd):
+        ended = self._pool.turn(self._waiting, self._orders.fileno())
+        for job, evaluation in ended:
           self._futures.pop(job.key).set_result(evaluation)
-        self._obey()
+        for order in self._orders.take():
+          order()
     except (client.HarnessError, OSError) as error:
       self._fault = str(error)
     finally:

@@ -45,6 +45,7 @@ from kernels_eval.settings import Settings
 
 MAX_TRIES = 3
 _POLL_S = 2.0  # between two looks at the list of machines
+_WAKE_S = 0.05  # until candidates that come during a turn are seen
 _BEATS = 4  # within the time of silence that loses a machine
 _STOP_S = 10.0  # for the agents to end their judges
 _RETRY_S, _MAX_RETRY_S = 5.0, 300.0  # until a lost machine is tried again
@@ -150,9 +151,12 @@ class RayPool(batches.Judges):
   # ------------------------------------------------------------ one turn
 
   def turn(
-    self, waiting: collections.deque[worker_lib.Job]
+    self,
+    waiting: collections.deque[worker_lib.Job],
+    wake_fd: int | None = None,
   ) -> Iterator[tuple[worker_lib.Job, Evaluation]]:
-    """Gives out work, waits for news once; yields what has ended.
+    """Gives out work, waits for news once (Ray's have no descriptor: with a
+    `wake_fd` only shorter); yields what has ended.
 
     Raises:
       HarnessError: all machines are lost, and none comes back.
@@ -162,7 +166,8 @@ class RayPool(batches.Judges):
     self._ask_for_beats()
     now = time.monotonic()
     nearest = min((c.deadline_s for c in self._calls.values()), default=now + 1)
-    timeout_s = max(0.0, min(nearest - now, 0.5))
+    longest_s = 0.5 if wake_fd is None else _WAKE_S
+    timeout_s = max(0.0, min(nearest - now, longest_s))
     for call, answer in self._cluster.receive(timeout_s):
       if call in self._calls:  # else nobody waits for it any more
         yield from self._read(call, answer, waiting)
@@ -318,15 +323,9 @@ class RayPool(batches.Judges):
         yield job, self._fault(job, self._lost[machine.id])
 
   def _fault(self, job, reason):
-    return Evaluation(
-      id=job.request.id,
-      problem=job.request.problem,
-      status=Status.INFRASTRUCTURE_ERROR,
-      phase=Phase.RUN,
-      message=f"{MAX_TRIES} machines were lost with it, the last one {reason}",
-      executor=self.hello.executor,
-      harness_version=HARNESS_VERSION,
-    )
+    message = f"{MAX_TRIES} machines were lost with it, the last one {reason}"
+    status = Status.INFRASTRUCTURE_ERROR
+    return self.unjudged(job.request, status, Phase.RUN, message)
 
   def _check_that_some_are_left(self):
     now = time.monotonic()

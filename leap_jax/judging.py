@@ -1,25 +1,35 @@
 """Sampling and judging side by side, within one turn.
 
-Answers are judged as they end, by another thread, while the rows that have not
-ended are still sampled: those that have ended while a batch was judged are the
-next one, together. The policy is the same for all of them: nothing is stale,
-and which answer ended when changes no result. Verdicts are all there before the
-turn is over, since the gate looks at all of them.
+Each answer is handed to the harness when it has ended, while the rows that have
+not ended are still sampled; verdicts come back in any order, and one candidate
+that hangs keeps one judge busy. The policy is the same for all of them: nothing
+is stale, and which answer ended when changes no result. Verdicts are all there
+before the turn is over, since the gate looks at all of them.
 """
 
-import collections
 import concurrent.futures
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 
+from kernels_eval.inbox import Inbox
 from kernels_eval.schema import Evaluation, ProblemCard, Request
 from leap_jax.sampler import Call
 
-Evaluate = Callable[[Sequence[Request]], list[Evaluation]]
+
+class Evaluate(Protocol):
+  """The harness (kernels_eval.batches.Judges.evaluate)."""
+
+  def __call__(
+    self,
+    requests: Sequence[Request] | Inbox[Request],
+    on_result: Callable[[Evaluation], None] | None = None,
+  ) -> list[Evaluation]:
+    """Answers in the order of the requests, each told when it is there."""
 
 
 class Judged(NamedTuple):
@@ -30,30 +40,8 @@ class Judged(NamedTuple):
   sample_seconds: float
   # With nothing left to sample: for verdicts, and the last texts are made.
   wait_seconds: float
-  judge_seconds: float  # in which the harness had candidates
-
-
-def _requests(call, problems, turn, decode):
-  """(row, what the policy has sampled in this turn, and nothing else)."""
-  requests = []
-  for place, row in enumerate(call.rows.tolist()):
-    own = call.completions.tokens[place, : call.completions.lengths[place]]
-    text = decode(own.tolist())
-    request = Request(f"{row}/{turn}", problems[row].name, text)
-    requests.append((row, request))
-  return requests
-
-
-@contextlib.contextmanager
-def _other_thread() -> Iterator[concurrent.futures.ThreadPoolExecutor]:
-  """One thread. Whatever fails here, an interrupt too, ends what waits for it:
-  only the batch at hand is waited for, since its judges are in use: at most
-  all that ended while the one before was judged."""
-  executor = concurrent.futures.ThreadPoolExecutor(1)
-  try:
-    yield executor
-  finally:
-    executor.shutdown(cancel_futures=True)
+  # In which at least one answer had ended and had no verdict yet.
+  judge_seconds: float
 
 
 def judge_as_they_end(
@@ -70,49 +58,113 @@ def judge_as_they_end(
     problems: of each row that the calls will end.
     turn: from 0.
     decode: ids to text.
-    evaluate: the harness; called by one thread at a time.
+    evaluate: the harness; called once.
 
   Raises:
     Exception: whatever `evaluate` raises, when the call that is sampled
       meanwhile has ended.
   """
-  seen, beside, num_ended = [], [], 0
-  verdicts, judge_seconds = {}, 0.0
-  waiting: collections.deque[Call] = collections.deque()
-  # Processes exchange verdicts (hosts.SharedPool): all of them in the same
-  # order among the sampler's own exchanges, so by this thread, at the end.
-  is_alone = jax.process_count() == 1
 
-  def judge():
-    """All that waits, as one batch. By one thread at a time."""
-    nonlocal judge_seconds
-    requests = []
-    while waiting:
-      requests += _requests(waiting.popleft(), problems, turn, decode)
-    if not requests:  # an earlier batch has had them
-      return
-    started = time.perf_counter()
-    evaluations = evaluate([request for _, request in requests])
-    judge_seconds += time.perf_counter() - started
-    for (row, request), evaluation in zip(requests, evaluations, strict=True):
-      verdicts[row] = request, evaluation
+  def requests_of(call):
+    """What the policy has sampled in this turn, and nothing else."""
+    for place, row in enumerate(call.rows.tolist()):
+      own = call.completions.tokens[place, : call.completions.lengths[place]]
+      text = decode(own.tolist())
+      yield Request(f"{row}/{turn}", problems[row].name, text)
 
-  with _other_thread() as other_thread:
-    started = time.perf_counter()
+  started = time.perf_counter()
+  calls = iter(calls)
+  first = list(itertools.islice(calls, 1))
+  # Another thread is of no use to the last answers. And processes exchange
+  # verdicts (hosts.SharedPool): all of them in the same order among the
+  # sampler's own exchanges, so in this thread, at the end.
+  is_all = sum(len(call.rows) for call in first) == len(problems)
+  judge = _behind if is_all or jax.process_count() > 1 else _beside
+  return judge(itertools.chain(first, calls), requests_of, evaluate, started)
+
+
+def _behind(calls, requests_of, evaluate, started):
+  """Samples, then judges."""
+  calls = list(calls)
+  sampled = time.perf_counter()
+  requests = [request for call in calls for request in requests_of(call)]
+  asked = time.perf_counter()
+  verdicts = _by_row(calls, requests, evaluate(requests))
+  ended = time.perf_counter()
+  return Judged(
+    calls, verdicts, sampled - started, ended - sampled, ended - asked
+  )
+
+
+def _beside(calls, requests_of, evaluate, started):
+  """Samples in this thread; another one drives the harness."""
+  seen, requests = [], []
+  changes: list[tuple[float, int]] = []  # of the number without a verdict
+
+  def making(call):
+    # Runs in the other thread: while texts are made here, nothing is sampled.
+    for request in requests_of(call):
+      requests.append(request)
+      yield request
+
+  def on_result(_):
+    changes.append((time.perf_counter(), -1))
+
+  with _harness(evaluate, on_result) as (candidates, answers):
     for call in calls:
-      for future in beside:
-        if future.done():
-          future.result()  # raises what the harness did
+      if answers.done():
+        answers.result()  # raises what the harness did
       seen.append(call)
-      waiting.append(call)
-      num_ended += len(call.rows)
-      # After the last ones this thread has nothing else to do.
-      if is_alone and num_ended < len(problems):
-        beside.append(other_thread.submit(judge))
-    sample_seconds = time.perf_counter() - started
-    started = time.perf_counter()
-    for future in beside:
-      future.result()
-    judge()
-    wait_seconds = time.perf_counter() - started
-  return Judged(seen, verdicts, sample_seconds, wait_seconds, judge_seconds)
+      changes.append((time.perf_counter(), len(call.rows)))
+      candidates.put(making(call))
+    candidates.end()
+    sampled = time.perf_counter()
+    verdicts = _by_row(seen, requests, answers.result())
+    ended = time.perf_counter()
+  return Judged(
+    seen, verdicts, sampled - started, ended - sampled, seconds_busy(changes)
+  )
+
+
+@contextlib.contextmanager
+def _harness(
+  evaluate, on_result
+) -> Iterator[tuple[Inbox[Request], concurrent.futures.Future]]:
+  """Where candidates go, and their answers to be. Whatever fails here, an
+  interrupt too, ends the judging at once: what runs is abandoned."""
+  with Inbox() as candidates:
+    with concurrent.futures.ThreadPoolExecutor(1) as other_thread:
+      try:
+        yield (
+          candidates,
+          other_thread.submit(evaluate, candidates, on_result),
+        )
+      except BaseException:
+        candidates.abandon()
+        raise
+
+
+def _by_row(calls, requests, evaluations):
+  """Row -> (request, verdict); both stand in the order of the calls' rows."""
+  rows = [row for call in calls for row in call.rows.tolist()]
+  return {
+    row: (request, evaluation)
+    for row, request, evaluation in zip(
+      rows, requests, evaluations, strict=True
+    )
+  }
+
+
+def seconds_busy(changes: Sequence[tuple[float, int]]) -> float:
+  """Seconds in which a number was above 0.
+
+  Args:
+    changes: (time in seconds, what is added to the number), in any order; it
+      begins at 0.
+  """
+  busy, number, last = 0.0, 0, 0.0
+  for now, change in sorted(changes, key=lambda pair: pair[0]):
+    if number > 0:
+      busy += now - last
+    number, last = number + change, now
+  return busy

@@ -92,7 +92,7 @@ def test_every_command_is_on_the_page():
 @pytest.mark.parametrize(
   "text",
   [b for b in blocks("python") if "Pool(" in b],
-  ids=["pool", "store"],
+  ids=["pool", "inbox", "store"],
 )
 def test_python_examples_run(text, tmp_path):
   done = subprocess.run(

@@ -75,6 +75,7 @@ HARNESS_API = (
   "kernels_eval.schema",
   "kernels_eval.problem_cards",
   "kernels_eval.client",
+  "kernels_eval.inbox",
 )
 
 # The one part of the harness that may import JAX; no other may import it.

@@ -33,10 +33,14 @@ class FakePool:
     self.num_evaluated = 0
     self.batches = []
 
-  def evaluate(self, requests):
+  def evaluate(self, requests, on_result=lambda _: None):
+    requests = list(requests)  # of an inbox: when its turn has been sampled
     self.batches.append([r.id for r in requests])
     self.num_evaluated += len(requests)
-    return [self.verdict(r, self.decide(r)) for r in requests]
+    verdicts = [self.verdict(r, self.decide(r)) for r in requests]
+    for verdict in verdicts:
+      on_result(verdict)
+    return verdicts
 
 
 @pytest.fixture

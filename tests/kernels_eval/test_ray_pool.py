@@ -26,6 +26,7 @@ from tests.kernels_eval.test_processes import (
   _request,
   _unique,
 )
+from tests.kernels_eval.test_streams import _streaming
 
 ROOT = pathlib.Path(__file__).parents[2]
 SETTINGS = Settings(run_cpu_s=0.5, compile_cpu_s=5.0)
@@ -178,6 +179,29 @@ def test_a_batch_that_nobody_listens_to_is_forgotten(pool):
     assert answer.status == Status.TIMEOUT
     break
   requests, expected = _batch("after", 6)
+  started = time.monotonic()
+  assert _statuses(pool.evaluate(requests)) == expected
+  assert time.monotonic() - started < 20
+
+
+def test_candidates_may_come_later_and_their_sender_may_fail(pool):
+  with _streaming(pool) as (inbox, answers, _):
+    inbox.put([_request("// later\n" + BUSY)])
+    assert wait_for(lambda: any(n.num_running for n in pool._nodes.values()), 5)
+    inbox.put([_request(_unique(700)), _request("x" * 300_000)])
+    assert answers.wait_for(1, 2) == [
+      Status.PASSED,
+      Status.CONTRACT_VIOLATION,
+    ]
+  assert answers.wait_for(0) == [Status.TIMEOUT]
+  with pytest.raises(ZeroDivisionError):
+    with _streaming(pool) as (inbox, _, _):
+      inbox.put([_request(f"// lost {i}\n{BUSY}") for i in range(12)])
+      assert wait_for(
+        lambda: all(n.num_running for n in pool._nodes.values()), 5
+      )
+      raise ZeroDivisionError
+  requests, expected = _batch("after a failure", 6)
   started = time.monotonic()
   assert _statuses(pool.evaluate(requests)) == expected
   assert time.monotonic() - started < 20

@@ -1,11 +1,14 @@
 """Answers are judged while others are sampled; order changes nothing."""
 
+import signal
 import threading
 import time
 
+import jax
 import numpy as np
 import pytest
 
+from kernels_eval.inbox import Abandoned
 from leap_jax import judging, sampler
 
 
@@ -31,93 +34,113 @@ def decode(ids):
   return " ".join(map(str, ids))
 
 
-def test_the_harness_works_while_the_sampler_does():
-  sampling_again, judged_first = threading.Event(), threading.Event()
+def verdicts(got):
+  return {row: verdict for row, (_, verdict) in got.verdicts.items()}
+
+
+def judge_each(requests, on_result=lambda _: None):
+  """A harness with one judge."""
+  answers = []
+  for request in requests:
+    answers.append(f"verdict on {request.text}")
+    on_result(answers[-1])
+  return answers
+
+
+def test_what_has_ended_is_judged_while_the_rest_is_sampled():
+  judged = {row: threading.Event() for row in PROBLEMS}
 
   def calls():
     yield call([5, 3])
-    sampling_again.set()
-    # The first two are judged before the last one has been sampled.
-    assert judged_first.wait(20)
+    assert judged[5].wait(20) and judged[3].wait(20)
+    yield call([])
     yield call([8])
 
-  def evaluate(requests):
-    if len(requests) == 2:
-      assert sampling_again.wait(20)
-      judged_first.set()
-    return [f"verdict on {r.text}" for r in requests]
+  def evaluate(requests, on_result):
+    answers = []
+    for request in requests:
+      judged[int(request.text)].set()
+      answers += judge_each([request], on_result)
+    return answers
 
   got = judging.judge_as_they_end(calls(), PROBLEMS, 1, decode, evaluate)
-  assert {row: v for row, (_, v) in got.verdicts.items()} == {
-    5: "verdict on 5",
-    3: "verdict on 3",
-    8: "verdict on 8",
-  }
+  assert verdicts(got) == {row: f"verdict on {row}" for row in PROBLEMS}
   request = got.verdicts[3][0]
   assert (request.id, request.problem, request.text) == (
     "3/1",
     "problem 3",
     "3",
   )
-  assert len(got.calls) == 2
-  assert min(got.sample_seconds, got.wait_seconds, got.judge_seconds) >= 0
+  assert len(got.calls) == 3
+  assert 0 < got.judge_seconds <= got.sample_seconds + got.wait_seconds
 
 
-def test_one_call_is_judged_by_this_thread():
-  threads = []
-
-  def evaluate(requests):
-    threads.append(threading.current_thread())
-    return list(requests)
-
-  judging.judge_as_they_end([call([3, 5, 8])], PROBLEMS, 0, decode, evaluate)
-  assert threads == [threading.current_thread()]
-
-
-def test_what_ends_while_a_batch_is_judged_is_the_next_batch():
-  began, goes_on, batches = threading.Event(), threading.Event(), []
+def test_a_candidate_that_hangs_delays_no_later_one():
+  later = threading.Event()
 
   def calls():
     yield call([3])
-    assert began.wait(20)
     yield call([5])
-    yield call([])
-    yield call([8, 9])
-    goes_on.set()
-    yield call([11])
-
-  def evaluate(requests):
-    began.set()
-    assert goes_on.wait(20)
-    batches.append([request.text for request in requests])
-    return [f"verdict on {r.text}" for r in requests]
-
-  problems = {row: Card("a problem") for row in (3, 5, 8, 9, 11)}
-  got = judging.judge_as_they_end(calls(), problems, 0, decode, evaluate)
-  assert batches[0] == ["3"] and batches[1][:3] == ["5", "8", "9"]
-  assert sum(batches, []) == ["3", "5", "8", "9", "11"]
-  assert {row: v for row, (_, v) in got.verdicts.items()} == {
-    row: f"verdict on {row}" for row in problems
-  }
-
-
-@pytest.mark.parametrize("fails_on", [1, 2])
-def test_a_harness_that_fails_is_heard(fails_on):
-  first = threading.Event()
-
-  def calls():
-    yield call([3, 5])
-    assert first.wait(20)
+    assert later.wait(20)  # judged, while that of row 3 is not
     yield call([8])
 
-  def evaluate(requests):
-    first.set()
-    if len(requests) == fails_on:
-      raise OSError("gone")
-    return list(requests)
+  def evaluate(requests, on_result):
+    """Two judges; one hangs with the first candidate until all others end."""
+    requests = iter(requests)
+    hanging, others = next(requests), []
+    for request in requests:
+      others += judge_each([request], on_result)
+      later.set()
+    return judge_each([hanging], on_result) + others
 
+  got = judging.judge_as_they_end(calls(), PROBLEMS, 0, decode, evaluate)
+  assert verdicts(got) == {row: f"verdict on {row}" for row in PROBLEMS}
+
+
+def test_one_call_is_judged_by_this_thread():
+  asked = []
+
+  def evaluate(requests, on_result=None):
+    asked.append((threading.current_thread(), len(requests)))
+    return judge_each(requests)
+
+  got = judging.judge_as_they_end(
+    [call([3, 5, 8])], PROBLEMS, 0, decode, evaluate
+  )
+  assert asked == [(threading.current_thread(), 3)]
+  assert verdicts(got) == {row: f"verdict on {row}" for row in PROBLEMS}
+  assert got.judge_seconds <= got.wait_seconds
+
+
+def test_with_other_processes_all_is_one_batch_at_the_end(monkeypatch):
+  monkeypatch.setattr(jax, "process_count", lambda: 2)
+  asked, sampled = [], []
+
+  def calls():
+    for row in PROBLEMS:
+      sampled.append(row)
+      yield call([row])
+
+  def evaluate(requests, on_result=None):
+    asked.append((threading.current_thread(), [r.text for r in requests]))
+    assert sampled == list(PROBLEMS)
+    return judge_each(requests)
+
+  got = judging.judge_as_they_end(calls(), PROBLEMS, 0, decode, evaluate)
+  assert asked == [(threading.current_thread(), ["3", "5", "8"])]
+  assert verdicts(got) == {row: f"verdict on {row}" for row in PROBLEMS}
+
+
+@pytest.mark.parametrize("fails_on", ["5", "8"])
+def test_a_harness_that_fails_is_heard(fails_on):
+  def evaluate(requests, on_result):
+    for request in requests:
+      if request.text == fails_on:
+        raise OSError("gone")
+
+  calls = [call([3, 5]), call([8])]
   with pytest.raises(OSError, match="gone"):
-    judging.judge_as_they_end(calls(), PROBLEMS, 0, decode, evaluate)
+    judging.judge_as_they_end(calls, PROBLEMS, 0, decode, evaluate)
 
 
 def test_a_harness_that_fails_ends_the_sampling():
@@ -130,7 +153,8 @@ def test_a_harness_that_fails_ends_the_sampling():
       assert failed.wait(20)
       time.sleep(0.1)  # until the future knows
 
-  def evaluate(requests):
+  def evaluate(requests, on_result):
+    next(iter(requests))
     failed.set()
     raise OSError("gone")
 
@@ -139,22 +163,67 @@ def test_a_harness_that_fails_ends_the_sampling():
   assert sampled == [3, 5]
 
 
-def test_an_interrupt_does_not_wait_for_what_is_queued():
-  began, goes_on, judged = threading.Event(), threading.Event(), []
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_sampler_that_fails_waits_for_no_verdict(error):
+  began, heard = threading.Event(), []
 
   def calls():
     yield call([3])
     assert began.wait(20)
     yield call([5])
-    threading.Timer(0.1, goes_on.set).start()
-    raise KeyboardInterrupt
+    raise error
 
-  def evaluate(requests):
+  def evaluate(requests, on_result):
+    """What a pool does: it looks at the inbox between two answers."""
+    assert [next(iter(requests)).text] == ["3"]
     began.set()
-    assert goes_on.wait(20)
-    judged.extend(requests)
-    return list(requests)
+    try:
+      while True:
+        time.sleep(0.01)
+        requests.take()
+    except Abandoned as abandoned:
+      heard.append(abandoned)
+      raise
 
-  with pytest.raises(KeyboardInterrupt):
+  with pytest.raises(error):
     judging.judge_as_they_end(calls(), PROBLEMS, 0, decode, evaluate)
-  assert [request.id for request in judged] == ["3/0"]
+  assert len(heard) == 1
+
+
+def test_an_interrupt_while_only_verdicts_are_missing_ends_the_judging():
+  heard = []
+
+  def evaluate(requests, on_result):
+    while not requests.has_ended:
+      requests.take()
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    try:
+      while True:
+        time.sleep(0.01)
+        requests.take()
+    except Abandoned as abandoned:
+      heard.append(abandoned)
+      raise
+
+  calls = [call([3]), call([5]), call([8])]
+  with pytest.raises(KeyboardInterrupt):
+    judging.judge_as_they_end(calls, PROBLEMS, 0, decode, evaluate)
+  assert len(heard) == 1
+
+
+def test_texts_that_cannot_be_made_are_heard():
+  def fail(ids):
+    raise UnicodeError("no text")
+
+  calls = [call([3]), call([5]), call([8])]
+  with pytest.raises(UnicodeError, match="no text"):
+    judging.judge_as_they_end(calls, PROBLEMS, 0, fail, judge_each)
+
+
+def test_the_time_with_candidates_is_counted_once():
+  # Two come at 1, one more at 2; they are answered at 3, 4 and 6: 5 seconds.
+  # From 8 to 8.5 there is another one.
+  changes = [(1.0, 2), (3.0, -1), (4.0, -1), (6.0, -1), (2.0, 1)]
+  changes += [(8.0, 1), (8.5, -1), (9.0, 0)]
+  assert judging.seconds_busy(changes) == 5.5
+  assert judging.seconds_busy([]) == 0.0
