@@ -95,6 +95,7 @@ setup(
       "cpu/native/runtime/*",
       "cuda/*.cu",
       "cuda/include/*.h",
+      "cuda/include/cub/*.cuh",
       "problems/cuda/*.cu",
       "soak/kernels/*/*.cu",
       "problems/numba/*.py",

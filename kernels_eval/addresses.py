@@ -35,7 +35,7 @@ from kernels_eval.problems import (
 from kernels_eval.schema import HARNESS_VERSION, Request
 
 _PACKAGE = pathlib.Path(__file__).parent
-_CODE = (".py", ".cpp", ".h", ".map", ".cu")
+_CODE = (".py", ".cpp", ".h", ".map", ".cu", ".cuh")
 # What the definitions of problems, and their timed cases, lean on.
 _SHARED = (spec, inputs, reference, flops, timing_inputs, timing_sizes)
 _PACKAGES = ("numpy", "numba", "numba-cuda", "llvmlite", "nvidia-nvvm")

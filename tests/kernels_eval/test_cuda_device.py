@@ -368,3 +368,22 @@ def test_two_gpus_are_one_pool():
       "runtime_error"
     )
     assert judge(made, GOOD + "}\n").passed
+
+
+def test_cub_adds_up_a_row(pool):
+  if not any((p / "cub").is_dir() for p in toolkit.find().include[1:]):
+    pytest.skip("CUB is not installed: it comes with the CUDA toolkit")
+  text = """\
+#include <cub/cub.cuh>
+__global__ void row_sum(const float* x, float* out, int rows, int cols) {
+  using Reduce = cub::BlockReduce<float, 256>;
+  __shared__ typename Reduce::TempStorage storage;
+  float sum = 0.0f;
+  for (int c = threadIdx.x; c < cols; c += blockDim.x)
+    sum += x[(size_t)blockIdx.x * cols + c];
+  sum = Reduce(storage).Sum(sum);
+  if (threadIdx.x == 0) out[blockIdx.x] = sum;
+}
+"""
+  evaluation = judge(pool, text, "row_sum")
+  assert evaluation.passed, evaluation

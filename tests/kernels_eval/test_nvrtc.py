@@ -115,7 +115,6 @@ _LIBRARIES = {  # header, text
     "  float most = cg::reduce(warp, v, cg::greater<float>());\n"
     "  block.sync();\n  if (i < n) out[i] = fminf(v, most);\n}\n",
   ),
-  # Not cub/cub.cuh: its device-wide parts are host code.
   "CUB": (
     "cub/block/block_scan.cuh",
     "#include <cub/block/block_scan.cuh>\n" + HEAD + "  using Scan = "
@@ -123,6 +122,16 @@ _LIBRARIES = {  # header, text
     "  float v = i < n ? fmaxf(x[i], 0.0f) : 0.0f, sum;\n"
     "  Scan(s).InclusiveSum(v, sum);\n"
     "  if (i < n) out[i] = fminf(v, sum);\n}\n",
+  ),
+  "all of CUB that is device code": (
+    "cub/block/block_scan.cuh",
+    "#include <cub/cub.cuh>\n" + HEAD + "  using Sort = "
+    "cub::BlockRadixSort<float, 256, 1>;\n  using Warp = "
+    "cub::WarpReduce<float>;\n  __shared__ typename Sort::TempStorage s;\n"
+    "  __shared__ typename Warp::TempStorage w[8];\n"
+    "  float v[1] = {i < n ? fmaxf(x[i], 0.0f) : 0.0f};\n  Sort(s).Sort(v);\n"
+    "  float sum = Warp(w[threadIdx.x / 32]).Sum(v[0]);\n"
+    "  if (i < n) out[i] = fminf(v[0], sum);\n}\n",
   ),
 }
 
