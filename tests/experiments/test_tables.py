@@ -167,7 +167,7 @@ def test_the_readmes_table_is_the_generated_one():
   assert table == tables.markdown(tables.load(tables.RESULTS))
 
 
-@pytest.mark.parametrize("table", ["main", "cost", "dcp"])
+@pytest.mark.parametrize("table", ["main", "cost", "dcp", "reward"])
 def test_the_results_pages_tables_are_the_generated_ones(table, tmp_path):
   page = ROOT / "docs" / "results.md"
   copy = tmp_path / "results.md"
