@@ -234,6 +234,7 @@ def behind_prompts(
   prompt_lengths: jax.Array,
   *,
   implementation: str,
+  places: tuple[jax.Array, jax.Array] | None = None,
 ) -> jax.Array:
   """Attention of each row's newest token where groups share their prompts.
 
@@ -245,28 +246,33 @@ def behind_prompts(
   (Juravsky et al. 2024, Hydragen, arXiv 2402.05099.)
 
   Args:
-    query: [R, 1, N, H] of R = P * G rows; a group's rows are neighbours.
+    query: [R, 1, N, H] of R = P * G rows; a group's rows are neighbours. With
+      `places` [B, 1, N, H] of slots.
     own: keys and values [R, S, K, H] behind the prompts, the newest token's
       included.
-    own_lengths: [R] of them, at least 1.
+    own_lengths: [R], or [B] of slots, of them, at least 1.
     prompts: keys and values [P, T, K, H].
-    prompt_lengths: [P], at least 1.
+    prompt_lengths: [P], at least 1; with PALLAS 0 for what nobody reads.
     implementation: one of IMPLEMENTATIONS, or PALLAS.
+    places: with PALLAS, the row of each slot, [B], and the slot of each row,
+      [R], beyond R and B where there is none; None if slot i has row i.
 
   Returns:
-    [R, 1, N * H].
+    [R, 1, N * H], or [B, 1, N * H] of slots.
   """
   inputs = (query, own, own_lengths, prompts, prompt_lengths)
-  if implementation == XLA:
-    return _behind_by_mask(*inputs)
   if implementation == PALLAS:
     from leap_jax.models import token_attention
 
+    rows, slots = places or (None, None)
     return token_attention.behind_prompts(
       query,
-      token_attention.Past(*own, own_lengths),
-      token_attention.Past(*prompts, prompt_lengths),
+      token_attention.Past(*own, own_lengths, rows),
+      token_attention.Past(*prompts, prompt_lengths, slots=slots),
     )
+  assert places is None, f"{implementation} does not look for rows"
+  if implementation == XLA:
+    return _behind_by_mask(*inputs)
   r, _, n, h = query.shape
   p, k = prompt_lengths.shape[0], own[0].shape[2]
   options = dict(scale=h**-0.5, is_causal=False, return_residual=True)

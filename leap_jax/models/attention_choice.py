@@ -126,10 +126,21 @@ def _probe(case, implementation, query, keys, values, lengths):
     options["window"] = 70 if case == "local decoding" else None
     return attention.one_token(query[:, :1], keys, values, lengths, **options)
   prompts, prompt_lengths = (keys[:1], values[:1]), lengths[:1]
-  own = (keys, values)
+  own, query = (keys, values), query[:, :1]
+  if implementation != attention.PALLAS:
+    return attention.behind_prompts(
+      query, own, lengths, prompts, prompt_lengths, **options
+    )
+  last_first = jnp.arange(len(query))[::-1]  # slots, and where their rows are
   return attention.behind_prompts(
-    query[:, :1], own, lengths, prompts, prompt_lengths, **options
-  )
+    query[last_first],
+    own,
+    lengths[last_first],
+    prompts,
+    prompt_lengths,
+    places=(last_first, last_first),
+    **options,
+  )[last_first]
 
 
 @functools.cache

@@ -356,28 +356,36 @@ def add_token(
     own = own - (shared if places is None else shared.at[at].get(mode="clip"))
   # What nobody needs looks at one key: its attention costs little.
   seen, runs = own + 1, ~is_idle
-  # Our kernel finds a slot's row; cuDNN wants each row's query beside it.
-  finds_rows = implementation == attention.PALLAS and prompts is None
-  places = None if finds_rows else places
+  row_runs = runs
   if places is not None:
     has_slot = jnp.zeros(num_rows, bool).at[places.rows].set(True, mode="drop")
-    seen, runs = seen[places.slots], has_slot & runs[places.slots]
+    row_runs = has_slot & runs[places.slots]
+  # Our kernel finds a slot's row; cuDNN wants each row's query beside it.
+  finds_rows = implementation == attention.PALLAS
+  is_moved = places is not None and not finds_rows
+  if is_moved:
+    seen, runs = seen[places.slots], row_runs
   seen = jnp.where(runs, seen, 1)
+  how = dict(implementation=implementation)
   if prompts is not None:
-    is_read = runs.reshape(prompts.lengths.size, -1).any(1)
-    prompt_seen = jnp.where(is_read, prompts.lengths, 1)
+    is_read = row_runs.reshape(prompts.lengths.size, -1).any(1)
+    prompt_seen = jnp.where(is_read, prompts.lengths, 0 if finds_rows else 1)
+    if places is not None and finds_rows:
+      slots = jnp.where(has_slot, places.slots, tokens.shape[0])
+      how |= dict(places=(at, slots))
 
   def attend(i, query, cache, window):
-    if places is not None:
+    if is_moved:
       query = query[places.slots]
-    how = dict(implementation=implementation)
     if prompts is None:
-      how |= dict(window=window, rows=at if finds_rows else None)
-      attended = attention.one_token(query, *cache, seen, **how)
+      rows = at if finds_rows else None
+      attended = attention.one_token(
+        query, *cache, seen, window=window, rows=rows, **how
+      )
     else:
       shared = (prompts.caches[i], prompt_seen)
       attended = attention.behind_prompts(query, cache, seen, *shared, **how)
-    if places is not None:
+    if is_moved:
       attended = attended.at[places.rows].get(mode="clip")
     return attended
 

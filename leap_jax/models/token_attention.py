@@ -8,9 +8,9 @@ softmax in float32 follows (Milakov & Gimelshein 2018, arXiv 1805.02867; Dao et
 al. 2022, FlashAttention, arXiv 2205.14135). Where that makes too few programs
 for a GPU, several share a row's keys and leave parts that are joined.
 
-Shapes: B slots with a query of N heads each; U units, each with keys and B / U
-slots of its own (a slot, or a prompt with all rows of its group); R rows of L
-tokens in caches; K key-value heads, H head size, S parts.
+Shapes: B slots with a query of N heads each; U units, each with keys of its own
+and some queries (a slot with its one, or a prompt with those of its group); R
+rows of L tokens in caches; K key-value heads, H head size, S parts.
 """
 
 import functools
@@ -43,8 +43,11 @@ class Past(NamedTuple):
 
   keys: jax.Array  # [R, L, K, H]
   values: jax.Array  # [R, L, K, H]
-  lengths: jax.Array  # [U] int32 tokens that are seen, at least 1
+  lengths: jax.Array  # [U] int32 tokens that are seen
   rows: jax.Array | None = None  # [U] int32 of the units; None if U = R
+  # [U * G] int32 slots of the units' queries, unit by unit, beyond B where
+  # there is none; None if slot i has query i.
+  slots: jax.Array | None = None
 
 
 class Parts(NamedTuple):
@@ -96,6 +99,12 @@ def _each(parts: Parts) -> list[Parts]:
   ]
 
 
+def _group(query, past):
+  """Queries that a unit may have."""
+  queries = len(query) if past.slots is None else past.slots.size
+  return queries // past.lengths.size
+
+
 def _kernel(plan, group, scale, window, query, past, before, *outputs):
   num_rows, _, kv_heads, size = past.keys.shape
   heads = query.shape[1] // kv_heads  # that share keys
@@ -110,7 +119,12 @@ def _kernel(plan, group, scale, window, query, past, before, *outputs):
   columns = jnp.arange(size)[None]
   number = first_query + jnp.arange(tile)
   is_query = number < group * heads
-  at = (unit * group + div(number, heads), kv_head * heads + rem(number, heads))
+  slot = unit * group + div(number, heads)
+  if past.slots is not None:
+    none = query.shape[0]
+    slot = triton.load(past.slots.at[slot], mask=is_query, other=none)
+    is_query &= slot < none
+  at = (slot, kv_head * heads + rem(number, heads))
   at_wide = (*(x[:, None] for x in at), columns)
   wide = lambda mask: jnp.broadcast_to(mask[:, None], (mask.shape[0], size))
 
@@ -119,9 +133,10 @@ def _kernel(plan, group, scale, window, query, past, before, *outputs):
 
   q = load(query, at_wide, wide(is_query))
   length = past.lengths[unit]
-  row = unit
-  if past.rows is not None:  # what has no row looks at any
+  row, has_before = unit, is_query
+  if past.rows is not None:  # what has no row looks at any, and at no prompt
     row = jnp.clip(past.rows[unit], 0, num_rows - 1)
+    has_before &= past.rows[unit] < num_rows
   start = 0 if window is None else jnp.maximum(length - window, 0)
   first = div(start, plan.block_keys) if window is not None else 0
   end = div(length + (plan.block_keys - 1), plan.block_keys)
@@ -157,9 +172,9 @@ def _kernel(plan, group, scale, window, query, past, before, *outputs):
   for i in range(0 if before is None else before.sums.shape[0]):
     of = lambda ref, at, mask, i=i: load(ref, (i, *at), mask)
     more = Parts(
-      of(before.sums, at_wide, wide(is_query)),
-      of(before.denominators, at, is_query),
-      of(before.maxima, at, is_query),
+      of(before.sums, at_wide, wide(has_before)),
+      of(before.denominators, at, has_before),
+      of(before.maxima, at, has_before),
     )
     state = _joined(state, more)
   state = jax.lax.fori_loop(first, end, add_block, state)
@@ -212,15 +227,13 @@ def _attend(query, past, before, *, plan, num_parts, scale, window):
     )
     outputs = Parts(of(size), of(), of())
   grid = (_num_programs(query, past), num_parts or 1)
-  group = slots // past.lengths.size
-  call = _compiled(plan, group, scale, window, grid, outputs)
+  call = _compiled(plan, _group(query, past), scale, window, grid, outputs)
   return call(query, past, before)
 
 
 def _num_queries(query, past):
   """Queries that look at the same keys."""
-  slots, n, _ = query.shape
-  return slots // past.lengths.size * (n // past.keys.shape[2])
+  return _group(query, past) * (query.shape[1] // past.keys.shape[2])
 
 
 def _num_programs(query, past):
@@ -260,8 +273,12 @@ def one_token(
 
 
 def behind_prompts(query: jax.Array, own: Past, prompts: Past) -> jax.Array:
-  """See `attention.behind_prompts`: [R, 1, N, H] -> [R, 1, N * H]."""
-  rows, _, _, size = query.shape
+  """See `attention.behind_prompts`: [B, 1, N, H] -> [B, 1, N * H].
+
+  What has no slot among the prompts' queries costs nothing. What has no row
+  among `own` gets numbers that mean nothing.
+  """
+  slots, _, _, size = query.shape
   query, options = query[:, 0], dict(scale=size**-0.5, window=None)
   before = _attend(query, prompts, None, **_layout(query, prompts), **options)
-  return _whole(query, own, before, **options).reshape(rows, 1, -1)
+  return _whole(query, own, before, **options).reshape(slots, 1, -1)

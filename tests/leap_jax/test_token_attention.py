@@ -11,8 +11,10 @@ import pytest
 from leap_jax.models import (
   attention,
   attention_choice,
+  decoding,
   sizes,
   token_attention,
+  transformer,
 )
 
 # Of one token: nothing else in a block, at a block's edges, a full row.
@@ -110,6 +112,93 @@ def test_rows_behind_a_shared_prompt_see_what_they_would_alone(
   )
   close = 1e-6 if dtype == np.float32 else 0.01
   np.testing.assert_allclose(wide(got), want, atol=close)
+
+
+@pytest.mark.parametrize("most_parts", [1, 4])
+def test_slots_find_their_rows_behind_shared_prompts(most_parts, monkeypatch):
+  monkeypatch.setattr(token_attention, "_LEAST_KEYS", 32)
+  monkeypatch.setattr(token_attention, "_MOST_PARTS", most_parts)
+  prompt_lengths = np.asarray([65, 33, 1])  # each with four rows
+  rows_of = np.asarray([9, 2, 12, 0, 10, 3])  # the third slot has none
+  slots_of = np.full(12, 6)
+  slots_of[rows_of[rows_of < 12]] = np.flatnonzero(rows_of < 12)
+  lengths = np.resize(LENGTHS, 12)
+  query, *own, before, before_values = tensors(
+    np.float32,
+    (12, 1, 6, 16),
+    *[(12, ROOM, 2, 16)] * 2,
+    *[(3, 70, 2, 16)] * 2,
+  )
+  prompts = (before, before_values)
+  want = compiled(attention.behind_prompts, "xla")(
+    query, tuple(own), lengths, prompts, prompt_lengths
+  )
+  # Nobody reads the second prompt; what nobody reads must not be looked at.
+  is_read = np.asarray([1, 0, 1])
+  taken = np.minimum(rows_of, 11)
+  got = compiled(
+    attention.behind_prompts, "pallas", places=(rows_of, slots_of)
+  )(
+    query[taken],
+    tuple(hide(x, lengths) for x in own),
+    lengths[taken],
+    tuple(hide(x, prompt_lengths * is_read) for x in prompts),
+    prompt_lengths * is_read,
+  )
+  has_row = rows_of < 12
+  np.testing.assert_allclose(
+    got[has_row], want[rows_of[has_row]], atol=1e-6, rtol=1e-5
+  )
+
+
+def test_a_step_of_some_slots_is_that_of_all_rows():
+  """Decoding's own part of it: who is where, and whom nobody needs."""
+  model = sizes.model_config("micro", 50)
+  weights = decoding.weights_of(
+    model, transformer.init(model, jax.random.key(0)), jnp.float32
+  )
+  rng = np.random.default_rng(0)
+  filled = lambda count, room: tuple(
+    decoding.Cache(
+      *rng.standard_normal(
+        (2, count, room, model.num_kv_heads, model.head_size)
+      ).astype(np.float32)
+    )
+    for _ in range(model.num_layers)
+  )
+  caches = filled(8, 24)
+  prompts = decoding.Prompts(filled(2, 12), jnp.asarray([12, 5]))
+  lengths = np.repeat([12, 5], 4) + np.arange(8)
+  tokens, is_idle = np.arange(8) + 7, np.arange(8) % 3 == 1
+  everywhere, whole = jax.jit(
+    functools.partial(
+      decoding.add_token, model, places=None, implementation="xla"
+    )
+  )(weights, caches, prompts, tokens, lengths, is_idle)
+  rows = np.asarray([6, 0, 8, 5, 2])  # the third slot has none
+  slots = np.zeros(8, np.int32)
+  slots[[6, 0, 5, 2]] = [0, 1, 3, 4]
+  taken = np.minimum(rows, 7)
+  got, local = jax.jit(
+    functools.partial(decoding.add_token, model, implementation="pallas")
+  )(
+    weights,
+    caches,
+    prompts,
+    tokens[taken],
+    lengths[taken],
+    is_idle[taken] | (rows == 8),
+    decoding.Places(rows, slots),
+  )
+  matters = (rows < 8) & ~is_idle[taken]
+  np.testing.assert_allclose(
+    got[matters], everywhere[rows[matters]], atol=1e-5, rtol=1e-4
+  )
+  for mine, all_of_them in zip(local, whole, strict=True):
+    for one, other in zip(mine, all_of_them, strict=True):
+      np.testing.assert_allclose(
+        one[rows[matters]], other[rows[matters]], atol=1e-5, rtol=1e-4
+      )
 
 
 def test_slots_look_at_their_rows():
