@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from leap_jax import draw_kernels, draws
-from leap_jax.models import attention, decoding, joined_layers
+from leap_jax.models import attention, cache_rows, decoding, joined_layers
 from leap_jax.types import RolloutShape
 
 _TILE = 64  # keys
@@ -303,9 +303,11 @@ def decode(
   if batch != num_rows and stays:
     slot_of = jnp.zeros(num_rows, jnp.int32)
     slot_of = slot_of.at[rows].set(jnp.arange(batch), mode="drop")
-    places = decoding.Places(rows, slot_of)
+    places = cache_rows.Places(rows, slot_of)
   home = None if batch == num_rows else rows
-  caches = state.caches if stays else decoding.gather(state.caches, home, width)
+  caches = (
+    state.caches if stays else cache_rows.gather(state.caches, home, width)
+  )
   stops = jnp.asarray(settings.stop_tokens, jnp.int32)
   slot = jnp.arange(batch)
   masses_of = (draw_kernels if settings.draws_by_kernel else draws).log_masses
@@ -362,7 +364,7 @@ def decode(
   )
   caches = local.caches
   if not stays:
-    caches = decoding.scatter(state.caches, home, caches)
+    caches = cache_rows.scatter(state.caches, home, caches)
   local = local._replace(caches=())
   ends = Ends(*(getattr(local, name) for name in Ends._fields))
   if batch == num_rows:

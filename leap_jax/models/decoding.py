@@ -8,7 +8,7 @@ matrix products are bound by their launches. The mathematics is `Block`'s.
 The caches hold R rows of S tokens, and stay where they are: what is run on some
 of the rows is told which ones. On cuDNN, whose attention follows the lengths,
 rows that do not take part cost little; elsewhere the rows that do are copied
-together first (`gather`, `scatter`). Prompts lie either in front of each row,
+together first (`cache_rows`). Prompts lie either in front of each row,
 or once for each group (`Prompts`); then the caches hold what comes behind.
 
 Shapes: R rows of the caches, B rows that take part, T new tokens, S cache
@@ -20,7 +20,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from leap_jax.models import attention, layer_rules, transformer
+from leap_jax.models import attention, cache_rows, layer_rules, transformer
 from leap_jax.models.config import ModelConfig
 from leap_jax.models.transformer import Block
 
@@ -227,7 +227,7 @@ def read_more(
       )
       cache = Cache(put(cache.keys, key), put(cache.values, value))
       filled.append(cache)
-      behind = gather(cache, rows, width)
+      behind = cache_rows.gather(cache, rows, width)
       if prompts is None:
         return attention.appended(
           query,
@@ -237,7 +237,7 @@ def read_more(
           window=window,
         )
       before = prompts.caches[i]
-      before = gather(before, rows // group, before.keys.shape[1])
+      before = cache_rows.gather(before, rows // group, before.keys.shape[1])
       sees = lambda last, count: jnp.arange(count)[None, None] <= last
       mask = jnp.concatenate(
         [
@@ -263,30 +263,6 @@ def _last(config, weights, x, lengths):
   index = jnp.maximum(lengths - 1, 0)
   x = transformer.final_norm(config, weights, x)
   return jnp.take_along_axis(x, index[:, None, None], axis=1)[:, 0]
-
-
-def gather(tree, rows, width: int):
-  """Rows (all: None), their first tokens: [R, S, ..] -> [B, width, ..]."""
-  if rows is None:
-    return jax.tree.map(lambda x: x[:, :width], tree)
-  take = lambda x: x.at[rows, :width].get(mode="clip")
-  return jax.tree.map(take, tree)
-
-
-def scatter(tree, rows, local):
-  """Puts what `gather` took back; rows beyond R are dropped."""
-  if rows is None:
-    put = lambda x, new: x.at[:, : new.shape[1]].set(new)
-  else:
-    put = lambda x, new: x.at[rows, : new.shape[1]].set(new, mode="drop")
-  return jax.tree.map(put, tree, local)
-
-
-class Places(NamedTuple):
-  """Which slot runs which row of the caches."""
-
-  rows: jax.Array  # [B] row of each slot; beyond R for slots without one
-  slots: jax.Array  # [R] slot of each row; any where a row has none
 
 
 def layers(
@@ -326,7 +302,7 @@ def add_token(
   tokens: jax.Array,
   lengths: jax.Array,
   is_idle: jax.Array,
-  places: Places | None,
+  places: cache_rows.Places | None,
   implementation: str,
   layers=layers,
 ) -> tuple[jax.Array, tuple[Cache, ...]]:

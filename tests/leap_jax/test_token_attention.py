@@ -11,6 +11,7 @@ import pytest
 from leap_jax.models import (
   attention,
   attention_choice,
+  cache_rows,
   decoding,
   sizes,
   token_attention,
@@ -188,7 +189,7 @@ def test_a_step_of_some_slots_is_that_of_all_rows():
     tokens[taken],
     lengths[taken],
     is_idle[taken] | (rows == 8),
-    decoding.Places(rows, slots),
+    cache_rows.Places(rows, slots),
   )
   matters = (rows < 8) & ~is_idle[taken]
   np.testing.assert_allclose(
