@@ -1,4 +1,4 @@
-"""Some rows of the caches: copied together and back, or found where they are."""
+"""Some rows of the caches: copied together and back, or found in place."""
 
 from typing import NamedTuple
 
