@@ -138,6 +138,26 @@ def make_rows(
   return rows, num_executed - len(rows)
 
 
+def _choose(
+  lengths: Sequence[int], specs: Sequence[BucketSpec]
+) -> list[list[int]]:
+  """Which rows each bucket gets.
+
+  Each row goes to the shortest bucket that holds it, unless a longer one has a
+  micro-batch with empty places, which is computed anyway: it is filled up with
+  the longest of the others.
+  """
+  rest = sorted(range(len(lengths)), key=lambda i: lengths[i])
+  chosen = []
+  shorter = [0, *(spec.length for spec in specs[:-1])]
+  for spec, below in reversed(list(zip(specs, shorter, strict=True))):
+    num_own = sum(lengths[i] > below for i in rest)
+    taken = min(-(-num_own // spec.micro_rows) * spec.micro_rows, len(rest))
+    chosen.append(sorted(rest[len(rest) - taken :]))
+    del rest[len(rest) - taken :]
+  return chosen[::-1]
+
+
 def pack_rows(
   rows: Sequence[Row], specs: Sequence[BucketSpec], max_rows: int
 ) -> tuple[tuple[Bucket, ...], int]:
@@ -154,19 +174,15 @@ def pack_rows(
   Raises:
     RowTooLong: a row is longer than the last bucket.
   """
-  members: list[list[Row]] = [[] for _ in specs]
-  for row in rows:
-    for spec, members_of in zip(specs, members, strict=True):
-      if len(row.tokens) <= spec.length:
-        members_of.append(row)
-        break
-    else:
-      raise RowTooLong(
-        f"a row of {len(row.tokens)} tokens; the longest bucket has "
-        f"{specs[-1].length}"
-      )
+  lengths = [len(row.tokens) for row in rows]
+  if max(lengths, default=0) > specs[-1].length:
+    raise RowTooLong(
+      f"a row of {max(lengths)} tokens; the longest bucket has "
+      f"{specs[-1].length}"
+    )
   buckets, padded = [], 0
-  for spec, members_of in zip(specs, members, strict=True):
+  for spec, chosen in zip(specs, _choose(lengths, specs), strict=True):
+    members_of = [rows[i] for i in chosen]
     num_micro = -(-max_rows // spec.micro_rows)
     shape = (num_micro * spec.micro_rows, spec.length)
     arrays = {
@@ -176,9 +192,9 @@ def pack_rows(
       "advantages": np.zeros(shape, np.float32),
       "behavior_logprobs": np.zeros(shape, np.float32),
     }
-    lengths = np.zeros(shape[0], np.int32)
+    row_lengths = np.zeros(shape[0], np.int32)
     for i, row in enumerate(members_of):
-      lengths[i] = len(row.tokens)
+      row_lengths[i] = len(row.tokens)
       for name, array in arrays.items():
         values = getattr(row, name)
         array[i, : len(values)] = values
@@ -188,7 +204,7 @@ def pack_rows(
     buckets.append(
       Bucket(
         **{name: array.reshape(split) for name, array in arrays.items()},
-        lengths=lengths.reshape(split[:2]),
+        lengths=row_lengths.reshape(split[:2]),
         num_micro=np.int32(used),
       )
     )

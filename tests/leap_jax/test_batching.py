@@ -131,8 +131,8 @@ def test_real_tokens_are_told_by_length_and_not_by_id(padding_id):
     normalization=losses.constant_length,
     max_new_tokens=4,
   )
-  # Rows of 4 and 7 tokens in micro-batches of 3 x 4 and 2 x 8.
-  assert batch.real_tokens == 11 and batch.padded_tokens == 12 + 16
+  # Rows of 4 and 7 tokens: both in one micro-batch of 2 x 8.
+  assert batch.real_tokens == 11 and batch.padded_tokens == 16
 
 
 def test_lost_samples_and_rows_without_advantage_are_dropped():
@@ -194,6 +194,25 @@ def test_no_row_is_lost_and_padding_weighs_nothing(lengths):
     assert len(used) % spec.micro_rows == 0
   assert sorted(seen) == sorted(tuple(r.tokens.tolist()) for r in rows)
   assert padded >= sum(lengths)
+
+
+@hypothesis.given(st.lists(st.integers(1, 8), max_size=9))
+@hypothesis.settings(deadline=None)
+def test_a_micro_batch_that_is_computed_is_filled(lengths):
+  buckets, padded = batching.pack_rows(some_rows(lengths), SPECS, 9)
+  held = [bucket.lengths[bucket.lengths > 0].tolist() for bucket in buckets]
+  num_long = sum(n > 4 for n in lengths)
+  used = -(-num_long // 2)
+  # The long ones, and as many of the longest others as have a place there.
+  assert sorted(held[1]) == sorted(lengths)[-2 * used :] * (used > 0)
+  num_left = len(lengths) - len(held[1])
+  assert padded == used * 16 + -(-num_left // 3) * 12
+  # Never more than each row in its own bucket.
+  assert padded <= used * 16 + -(-(len(lengths) - num_long) // 3) * 12
+  assert [int(bucket.num_micro) for bucket in buckets] == [
+    -(-num_left // 3),
+    used,
+  ]
 
 
 @pytest.mark.covers("P28")
