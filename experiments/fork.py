@@ -8,9 +8,13 @@ it has measured by then, become those of a new run of each row, in the folder in
 which `python -m experiments.sweep --runs=DIR` looks for it and lets it go on:
 the same policy to the last bit, and one cold start to wait for. What they go on
 from stands in their forked_from.json.
+
+--learning_rate=RATE gives them another config.learner.learning_rate: the warm
+start has one of its own. Give it to the sweep, too.
 """
 
 import hashlib
+import math
 import pathlib
 import shutil
 import sys
@@ -59,7 +63,10 @@ def _check_origin(folder: pathlib.Path, origin: dict[str, Any]) -> None:
 
 
 def fork(
-  source: pathlib.Path, wanted: Sequence[rows.Row], runs: pathlib.Path
+  source: pathlib.Path,
+  wanted: Sequence[rows.Row],
+  runs: pathlib.Path,
+  learning_rate: float | None = None,
 ) -> list[pathlib.Path]:
   """Makes the folders of the new runs.
 
@@ -67,6 +74,8 @@ def fork(
     source: work folder of the run with the warm start.
     wanted: what the new runs are.
     runs: of a sweep.
+    learning_rate: of the new runs; None = as in `source`. Rows that scale it
+      scale this one.
 
   Returns:
     The folders, as far as they were not there.
@@ -76,6 +85,8 @@ def fork(
       went on from something else; none has been made.
   """
   settings = workdir.settings_of(source)
+  if learning_rate is not None:
+    settings = {**settings, "learner.learning_rate": learning_rate}
   steps = settings["warm_start.num_steps"]
   checkpoint = source / "checkpoints" / str(steps)
   if not steps or not checkpoint.is_dir():
@@ -110,12 +121,16 @@ def _arguments(argv):
   values = flags.FlagValues()
   for name, default in (("table", "main"), ("rows", None), ("runs", None)):
     flags.DEFINE_string(name, default, "see above", flag_values=values)
+  flags.DEFINE_float("learning_rate", None, "see above", flag_values=values)
   try:
     rest = values(argv)
   except flags.Error as error:
     raise UsageError(str(error)) from None
   if len(rest) != 2 or values.runs is None:
     raise UsageError("give the work folder of a cold start, and --runs=DIR")
+  rate = values.learning_rate
+  if rate is not None and not 0 < rate < math.inf:
+    raise UsageError(f"--learning_rate={rate}; a number above 0")
   return pathlib.Path(rest[1]), values
 
 
@@ -129,7 +144,9 @@ def main(argv: list[str]) -> int:
     executor = workdir.settings_of(source)["harness.executor"]
     wanted = sweep_plan.chosen(values.table, values.rows, executor)
     with workdir.held(source):
-      made = fork(source, wanted, pathlib.Path(values.runs))
+      made = fork(
+        source, wanted, pathlib.Path(values.runs), values.learning_rate
+      )
   except (UsageError, OSError) as error:
     print(f"experiments.fork: {error}", file=sys.stderr)
     return 2

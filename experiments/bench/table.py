@@ -56,12 +56,22 @@ def _roofline(record):
   return text
 
 
+def _whole_step(record):
+  """What it took, and where."""
+  gate = [] if record["gate"] == "own" else [f", gate {record['gate']}"]
+  split = record["split_seconds"]
+  parts = ", ".join(f"{part} {split[part]:.2f}" for part in sorted(split))
+  return [*gate, f", {record['seconds']:.2f} s ({parts})"]
+
+
 def _measured(record):
   kind = record["kind"]
   _KINDS.index(kind)  # of another one nobody knows the place
   words = [", shared prompts"] if record.get("shared_prompts") else []
   if kind != "devices" and record.get("devices", 1) > 1:
     words.append(f" on {record['devices']} devices")
+  if kind == "step":
+    words += _whole_step(record)
   return kind + "".join(words)
 
 

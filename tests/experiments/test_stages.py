@@ -208,6 +208,16 @@ def test_a_fork_of_the_warm_start_is_the_run_that_made_it(
   finished = json.loads((straight_folder / "results.json").read_text())["run"]
   assert origin["commit"] == finished["commit"]
   assert origin["hardware"] == finished["hardware"]
+  another = [
+    *("fork", str(straight_folder), f"--runs={tmp_path / 'rates'}"),
+    *("--table=learning_rate", "--rows=leap,leap_half_rate"),
+  ]
+  assert fork.main([*another, "--learning_rate=0.5"]) == 0
+  for name, rate in (("leap", 0.5), ("leap_half_rate", 0.25)):
+    path = tmp_path / "rates" / name / "seed0" / "config.json"
+    assert json.loads(path.read_text())["learner.learning_rate"] == rate
+  assert fork.main([*another, "--learning_rate=nan"]) == 2
+  assert "--learning_rate=nan; a number above 0" in capsys.readouterr().err
   # A run that goes on from something else is not taken for ours.
   (other.parent / "forked_from.json").write_text(
     json.dumps(origin | {"checkpoint_sha256": "of another one"})
