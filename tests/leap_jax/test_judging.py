@@ -190,6 +190,15 @@ def test_a_sampler_that_fails_waits_for_no_verdict(error):
   assert len(heard) == 1
 
 
+@pytest.fixture
+def interrupts():
+  """Heard, as in a terminal: who runs tests in the background ignores them."""
+  before = signal.signal(signal.SIGINT, signal.default_int_handler)
+  yield
+  signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_while_only_verdicts_are_missing_ends_the_judging():
   heard = []
 
