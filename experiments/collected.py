@@ -64,8 +64,8 @@ def difference(
     (name, value of the run, value that is wanted), or None.
   """
   # Through JSON, so that tuples compare equal to what is read back.
-  wanted = json.loads(json.dumps(wanted))
-  got = result["config"]
+  wanted = workdir.as_now(json.loads(json.dumps(wanted)))
+  got = workdir.as_now(result["config"])
   for key in sorted(set(got) | set(wanted)):
     if key not in workdir.MAY_CHANGE and got.get(key) != wanted.get(key):
       return key, got.get(key), wanted.get(key)

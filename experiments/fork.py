@@ -97,9 +97,10 @@ def fork(
   origin = _origin(source, checkpoint)
   seed = f"seed{settings['seed']}"
   folders = [runs / row.name / seed for row in wanted]
-  for folder in folders:
+  for row, folder in zip(wanted, folders, strict=True):
     if folder.exists():
       _check_origin(folder, origin)
+      workdir.check(folder, rows.changed(row, settings))
   made = []
   for row, folder in zip(wanted, folders, strict=True):
     if folder.exists():

@@ -48,8 +48,18 @@ MAY_CHANGE = (
   "run.save_trajectories",
 )
 
+# Settings that recorded runs may not know yet, and what those did; and what
+# they name that is no setting any more.
+_YOUNGER = {"harness.sanitizer": False}
+_GONE = ("harness.device",)  # harness.devices, which may change
 
 FORKED_FROM = "forked_from.json"
+
+
+def as_now(settings: dict[str, Any]) -> dict[str, Any]:
+  """Flat settings of a recorded run in the names of today."""
+  kept = {key: x for key, x in settings.items() if key not in _GONE}
+  return {**_YOUNGER, **kept}
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:
@@ -135,7 +145,7 @@ def check(workdir: pathlib.Path, settings: dict[str, Any]) -> None:
   if before is None:
     return
   # Through JSON, so that tuples compare equal to what is read back.
-  settings = json.loads(json.dumps(settings))
+  before, settings = as_now(before), as_now(json.loads(json.dumps(settings)))
   for key in sorted(set(before) | set(settings)):
     old, new = before.get(key), settings.get(key)
     if old != new and key not in MAY_CHANGE:
@@ -154,7 +164,7 @@ def settings_of(workdir: pathlib.Path) -> dict[str, Any]:
   settings = _read_json(workdir / "config.json")
   if settings is None:
     raise UsageError(f"{workdir} is no work folder: it has no config.json")
-  return settings
+  return as_now(settings)
 
 
 def record(workdir: pathlib.Path, settings: dict[str, Any]) -> None:

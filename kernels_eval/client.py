@@ -49,6 +49,11 @@ class HarnessError(Exception):
   """The harness cannot work on this machine; one line says why."""
 
 
+def _kind(hello):
+  """What verdicts depend on."""
+  return hello.executor, hello.toolchain, hello.is_timing
+
+
 class Pool(batches.Judges):
   """Judges candidates in parallel. Owns processes: close it, or use `with`."""
 
@@ -106,7 +111,8 @@ class Pool(batches.Judges):
     self.hello: Hello | None = None
     self._serial = 0
     self._workers: list[worker_lib.Worker] = []
-    self._num_failed_starts = 0
+    # Of judges in a row, by GPU (None: the CPU).
+    self._failed_starts: collections.Counter[int | None] = collections.Counter()
     atexit.register(self.close)
     count = num_workers or len(os.sched_getaffinity(0))
     firsts = 1
@@ -163,7 +169,7 @@ class Pool(batches.Judges):
     if isinstance(message, str):
       raise HarnessError(message)
     self.hello = self.hello or message
-    if worker.device is not None and message != self.hello:
+    if _kind(message) != _kind(self.hello):
       # One content address stands for the verdicts of all of them.
       raise HarnessError(
         f"GPU {worker.device} is not like the others: {message.toolchain}, not "
@@ -171,7 +177,7 @@ class Pool(batches.Judges):
       )
     worker.hello = message
     worker.deadline = float("inf")
-    self._num_failed_starts = 0
+    self._failed_starts[worker.device] = 0
 
   @property
   def num_workers(self) -> int:
@@ -205,6 +211,7 @@ class Pool(batches.Judges):
       waiting: jobs to take from the left; one whose judge died comes back.
       wake_fd: a descriptor that ends the waiting when it can be read.
     """
+    yield from self._check_servers(waiting)
     for worker in self._workers:
       if worker.hello is not None and worker.job is None:
         job = self._take(waiting, worker)
@@ -232,7 +239,10 @@ class Pool(batches.Judges):
           try:
             self._greet(worker, frame)
           except HarnessError as error:
-            yield from self._give_up_gpu(worker.device, str(error), waiting)
+            # No good: its GPU, or the machine at this moment.
+            if not self._has_others(worker.device):
+              raise
+            yield from self._replace(i, waiting, str(error))
             break
           continue
         evaluation = msgspec.msgpack.decode(frame, type=Evaluation)
@@ -248,14 +258,23 @@ class Pool(batches.Judges):
         worker.kill()
         yield from self._replace(i, waiting, "the judge did not answer in time")
 
+  def _check_servers(self, waiting):
+    """Nothing starts the server of a GPU again."""
+    for device, reason in self._gpus.ended() if self._gpus else ():
+      yield from self._give_up_gpu(device, reason, waiting)
+
   def _take(self, waiting, worker):
-    """A job for this judge; what has failed on its GPU is left to others."""
-    is_one_of_several = self._gpus is not None and len(self._gpus.devices) > 1
+    """A job for this judge; what has failed on its GPU is left to others, if
+    any are up."""
+    others = any(w.hello and w.device != worker.device for w in self._workers)
     for i, job in enumerate(waiting):
-      if not is_one_of_several or job.failed_on != worker.device:
+      if job.failed_on is None or job.failed_on != worker.device or not others:
         del waiting[i]
         return job
     return None
+
+  def _has_others(self, device):
+    return self._gpus is not None and self._gpus.devices != [device]
 
   @property
   def seconds_allowed(self) -> float:
@@ -268,20 +287,23 @@ class Pool(batches.Judges):
   def _give_up_gpu(self, device, reason, waiting):
     """Its judges are replaced by others of the GPUs that are left; raises
     HarnessError where there are none."""
-    if self._gpus is None or len(self._gpus.devices) == 1:
+    if not self._has_others(device):
       raise HarnessError(reason)
     self._gpus.give_up(device, reason)
     theirs = [i for i, w in enumerate(self._workers) if w.device == device]
     for i in theirs:
       self._workers[i].hang_up()  # all at once
-    for i in theirs:
-      yield from self._again(self._renew(i), waiting, reason)
+    for worker in [self._renew(i) for i in theirs]:
+      yield from self._again(worker, waiting, reason)
 
   def _replace(self, i, waiting, reason):
-    if self._workers[i].hello is None:
-      self._num_failed_starts += 1
-      if self._num_failed_starts >= _MAX_FAILED_STARTS:
-        raise HarnessError(reason + " while it was starting")
+    worker = self._workers[i]
+    if worker.hello is None:
+      self._failed_starts[worker.device] += 1
+      if self._failed_starts[worker.device] >= _MAX_FAILED_STARTS:
+        reason = f"{reason} while it was starting"
+        yield from self._give_up_gpu(worker.device, reason, waiting)
+        return
     yield from self._again(self._renew(i), waiting, reason)
 
   def _renew(self, i):

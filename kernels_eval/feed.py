@@ -72,8 +72,9 @@ class Feed:
 
   def close(self) -> None:
     """Ends the judges and removes their files."""
-    self._tell(self._end)
-    self._thread.join()
+    if self._thread.is_alive():
+      self._tell(self._end)
+      self._thread.join()
     self._orders.close()
 
   def _tell(self, order):

@@ -87,8 +87,8 @@ class Worker:
   def _send(self, payload):
     try:
       frames.write(self.process.stdin, payload)
-    except OSError:
-      pass  # it is dead: its end of file says so in a moment
+    except (OSError, ValueError):
+      pass  # it is dead, or hung up: its end of file says so in a moment
 
   def start(self, job: Job, seconds: float) -> None:
     """Sends a request."""

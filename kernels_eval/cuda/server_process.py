@@ -36,6 +36,11 @@ class ServerProcess:
       },
     )
 
+  @property
+  def status(self) -> int | None:
+    """Of its end; None while it runs."""
+    return self._process.poll()
+
   def stop(self) -> None:
     """Ends it and its launchers. May be called twice."""
     self._process.stdin.close()

@@ -48,6 +48,14 @@ class Servers:
       *("--cuda-settings", self._settings),
     ]
 
+  def ended(self) -> list[tuple[int, str]]:
+    """GPUs whose servers have ended by themselves, and words for it."""
+    return [
+      (device, f"the server of GPU {device} has ended (status {server.status})")
+      for device, server in self._running.items()
+      if server.status is not None
+    ]
+
   def give_up(self, device: int, reason: str) -> None:
     """Ends the server of a GPU that cannot be used any more, and says so."""
     self._running.pop(device).stop()

@@ -216,6 +216,8 @@ def test_a_fork_of_the_warm_start_is_the_run_that_made_it(
   for name, rate in (("leap", 0.5), ("leap_half_rate", 0.25)):
     path = tmp_path / "rates" / name / "seed0" / "config.json"
     assert json.loads(path.read_text())["learner.learning_rate"] == rate
+  assert fork.main([*another, "--learning_rate=0.25"]) == 2
+  assert "learning_rate=0.5, now it is 0.25" in capsys.readouterr().err
   assert fork.main([*another, "--learning_rate=nan"]) == 2
   assert "--learning_rate=nan; a number above 0" in capsys.readouterr().err
   # A run that goes on from something else is not taken for ours.

@@ -369,3 +369,18 @@ def test_stopped_while_collecting_no_older_result_stands_beside_new_lines(
 
 
 # A sweep whose runs only wait; prints each one's process.
+
+
+@pytest.mark.parametrize("table", ["main", "dcp", "reward"])
+def test_the_kept_runs_are_those_that_the_sweep_wants(table, capsys):
+  """Settings that have come since then are known of them."""
+  arguments = [
+    "sweep",
+    f"--table={table}",
+    f"--config={ROOT / 'experiments' / 'configs' / 'tables_tiny.py'}",
+    f"--results={ROOT / 'experiments' / 'results' / 'tables_tiny'}",
+    "--seeds=3",
+    "--dry_run",
+  ]
+  assert sweep.main(arguments) == 0
+  assert "0 of " in capsys.readouterr().out.splitlines()[-1]

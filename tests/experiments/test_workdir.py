@@ -29,6 +29,15 @@ def test_another_configuration_is_refused_by_name(tmp_path):
     workdir.check(tmp_path, {**SETTINGS, "seed": 1})
 
 
+def test_a_folder_from_before_a_setting_goes_on(tmp_path):
+  workdir.record(tmp_path, SETTINGS | {"harness.device": 0})
+  now = SETTINGS | {"harness.devices": (0,), "harness.sanitizer": False}
+  workdir.check(tmp_path, now)
+  assert workdir.settings_of(tmp_path)["harness.sanitizer"] is False
+  with pytest.raises(settings.UsageError, match="sanitizer=False, now it is T"):
+    workdir.check(tmp_path, now | {"harness.sanitizer": True})
+
+
 def test_checking_a_longer_run_changes_no_record(tmp_path):
   workdir.record(tmp_path, SETTINGS)
   longer = {**SETTINGS, "run.num_iterations": 9}

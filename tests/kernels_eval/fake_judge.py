@@ -34,6 +34,8 @@ def main(argv):
   device = arguments.device
   lost = arguments.folder / f"lost {device}"
   other = arguments.folder / f"other kind {device}"
+  if (arguments.folder / f"mute {device}").exists():
+    return 1
   if lost.exists():
     frames.write(answers, msgspec.msgpack.encode(f"GPU {device} is lost"))
     return 1
@@ -47,7 +49,9 @@ def main(argv):
     if words[0] == f"fail{device}":
       status = Status.INFRASTRUCTURE_ERROR
     if words[0] in (f"lose{device}", "lose"):
-      lost.touch()
+      spared = arguments.folder / f"spare {device}"
+      if not spared.exists():  # a GPU that stays while its judges go
+        lost.touch()
       return 1
     time.sleep(0.02)  # or one judge has done all before the next one begins
     evaluation = Evaluation(

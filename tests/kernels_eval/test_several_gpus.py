@@ -5,6 +5,7 @@ import collections
 import pathlib
 import sys
 
+import msgspec
 import pytest
 
 from kernels_eval import client
@@ -20,10 +21,15 @@ class _Server:
   """In the place of a ServerProcess: `running` are those that have no end."""
 
   running: set[str] = set()
+  killed: set[str] = set()
 
   def __init__(self, folder, device):
     self.socket = folder / f"gpu-{device}"
     self.running.add(self.socket.name)
+
+  @property
+  def status(self):
+    return -9 if self.socket.name in self.killed else None
 
   def stop(self):
     self.running.discard(self.socket.name)
@@ -38,6 +44,7 @@ def _two_gpus(monkeypatch, tmp_path):
   )
   yield
   assert not _Server.running
+  _Server.killed.clear()
 
 
 def pool(num_workers=4, devices=(0, 1)):
@@ -90,8 +97,63 @@ def test_a_gpu_that_is_lost_is_given_up_and_costs_no_verdict(capfd):
     assert {(e.message, e.status) for e in found} == {("GPU 0", Status.PASSED)}
   said = capfd.readouterr().err
   assert said == (
-    "kernels_eval: going on without GPU 1, on GPU 0: GPU 1 is lost\n"
+    "kernels_eval: going on without GPU 1, on GPU 0: GPU 1 is lost while it "
+    "was starting\n"
   )
+
+
+def test_a_server_that_is_gone_is_a_gpu_that_is_lost(capfd):
+  with pool() as judges:
+    assert all(e.passed for e in judge(judges, *texts("good", 8)))
+    _Server.killed.add("gpu-1")
+    found = judge(judges, *texts("well", 20))
+    assert {(e.message, e.status) for e in found} == {("GPU 0", Status.PASSED)}
+    _Server.killed.add("gpu-0")
+    with pytest.raises(client.HarnessError) as caught:
+      judge(judges, "more")
+  assert str(caught.value) == "the server of GPU 0 has ended (status -9)"
+  said = capfd.readouterr().err
+  assert "going on without GPU 1, on GPU 0: the server of GPU 1 has e" in said
+
+
+def test_judges_that_do_not_come_up_cost_no_other_gpu_a_job(tmp_path, capfd):
+  """One judge for each GPU; that of the second one ends and starts in vain."""
+  with pool(num_workers=2) as judges:
+    (tmp_path / "mute 1").touch()
+    # Whoever fails on the only GPU that is up is judged there again.
+    batch = texts("lose1", 4) + texts("fail0", 1) + texts("good", 8)
+    found = judge(judges, *batch)
+    assert [e.status for e in found if not e.passed] == [
+      Status.INFRASTRUCTURE_ERROR
+    ]
+    for i in range(100):
+      judge(judges, *texts(f"again {i}", 4))
+      if judges._gpus.devices == [0]:
+        break
+    assert [w.device for w in judges._workers] == [0, 0]
+  assert "the judge process ended while it was starting" in (
+    capfd.readouterr().err
+  )
+
+
+def test_who_stops_listening_leaves_a_pool_that_works(tmp_path):
+  """In the middle of giving up a GPU, too."""
+  with pool() as judges:
+    requests = [Request(str(i), "relu", f"lose {i}") for i in range(8)]
+    (tmp_path / "spare 0").touch()
+    stream = judges.stream(requests)
+    next(stream)  # lost twice, with its judges
+    stream.close()
+    found = judge(judges, *texts("good", 20))
+    assert all(e.passed for e in found)
+
+
+def test_protections_may_change():
+  with pool() as judges:
+    worker = judges._workers[0]
+    changed = msgspec.structs.replace(worker.hello, protections="others")
+    judges._greet(worker, msgspec.msgpack.encode(changed))
+    assert worker.hello is not judges.hello
 
 
 def test_the_last_gpu_that_is_lost_ends_the_pool(capfd):
