@@ -68,13 +68,19 @@ def _figure(pyplot, rows, columns, width, height):
   return figure, axes
 
 
+# Of a legend: small letters in an inch, and as many for a line and its margins.
+_LETTERS_PER_INCH, _LINE_LETTERS = 14, 8
+
+
 def _legend_below(figure, axis):
   handles, names = axis.get_legend_handles_labels()
+  letters = figure.get_figwidth() * _LETTERS_PER_INCH
+  widest = max(map(len, names), default=0) + _LINE_LETTERS
   figure.legend(
     handles,
     names,
     loc="outside lower center",
-    ncols=min(len(names), 4),
+    ncols=max(1, min(len(names), int(letters / widest))),
     frameon=False,
     fontsize="small",
   )
