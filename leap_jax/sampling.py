@@ -301,7 +301,7 @@ def decode(
   stays = settings.implementation == attention.CUDNN or is_whole
   places = None
   if batch != num_rows and stays:
-    slot_of = jnp.zeros(num_rows, jnp.int32)
+    slot_of = jnp.full(num_rows, batch, jnp.int32)
     slot_of = slot_of.at[rows].set(jnp.arange(batch), mode="drop")
     places = cache_rows.Places(rows, slot_of)
   home = None if batch == num_rows else rows

@@ -20,6 +20,8 @@ itself included (Gemma 3's local layers); it is a whole number, a traced one
 import jax
 import jax.numpy as jnp
 
+from leap_jax.models import cache_rows
+
 XLA, CUDNN, PALLAS = "xla", "cudnn", "pallas"
 IMPLEMENTATIONS = (XLA, CUDNN)  # of everything
 
@@ -234,7 +236,7 @@ def behind_prompts(
   prompt_lengths: jax.Array,
   *,
   implementation: str,
-  places: tuple[jax.Array, jax.Array] | None = None,
+  places: cache_rows.Places | None = None,
 ) -> jax.Array:
   """Attention of each row's newest token where groups share their prompts.
 
@@ -254,8 +256,7 @@ def behind_prompts(
     prompts: keys and values [P, T, K, H].
     prompt_lengths: [P], at least 1; with PALLAS 0 for what nobody reads.
     implementation: one of IMPLEMENTATIONS, or PALLAS.
-    places: with PALLAS, the row of each slot, [B], and the slot of each row,
-      [R], beyond R and B where there is none; None if slot i has row i.
+    places: of the slots, with PALLAS; None if slot i has row i.
 
   Returns:
     [R, 1, N * H], or [B, 1, N * H] of slots.
@@ -264,7 +265,7 @@ def behind_prompts(
   if implementation == PALLAS:
     from leap_jax.models import token_attention
 
-    rows, slots = places or (None, None)
+    rows, slots = places if places is not None else (None, None)
     return token_attention.behind_prompts(
       query,
       token_attention.Past(*own, own_lengths, rows),

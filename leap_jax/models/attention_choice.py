@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from leap_jax.models import attention
+from leap_jax.models import attention, cache_rows
 from leap_jax.models.config import ModelConfig
 
 
@@ -138,7 +138,7 @@ def _probe(case, implementation, query, keys, values, lengths):
     lengths[last_first],
     prompts,
     prompt_lengths,
-    places=(last_first, last_first),
+    places=cache_rows.Places(last_first, last_first),
     **options,
   )[last_first]
 

@@ -26,4 +26,4 @@ class Places(NamedTuple):
   """Which slot runs which row of the caches."""
 
   rows: jax.Array  # [B] row of each slot; beyond R for slots without one
-  slots: jax.Array  # [R] slot of each row; any where a row has none
+  slots: jax.Array  # [R] slot of each row; B where a row has none

@@ -332,27 +332,26 @@ def add_token(
     own = own - (shared if places is None else shared.at[at].get(mode="clip"))
   # What nobody needs looks at one key: its attention costs little.
   seen, runs = own + 1, ~is_idle
+  by_row = lambda x: x.at[places.slots].get(mode="clip")
   row_runs = runs
   if places is not None:
-    has_slot = jnp.zeros(num_rows, bool).at[places.rows].set(True, mode="drop")
-    row_runs = has_slot & runs[places.slots]
+    row_runs = by_row(runs) & (places.slots < tokens.shape[0])
   # Our kernel finds a slot's row; cuDNN wants each row's query beside it.
   finds_rows = implementation == attention.PALLAS
   is_moved = places is not None and not finds_rows
   if is_moved:
-    seen, runs = seen[places.slots], row_runs
+    seen, runs = by_row(seen), row_runs
   seen = jnp.where(runs, seen, 1)
   how = dict(implementation=implementation)
   if prompts is not None:
     is_read = row_runs.reshape(prompts.lengths.size, -1).any(1)
     prompt_seen = jnp.where(is_read, prompts.lengths, 0 if finds_rows else 1)
-    if places is not None and finds_rows:
-      slots = jnp.where(has_slot, places.slots, tokens.shape[0])
-      how |= dict(places=(at, slots))
+    if finds_rows:
+      how |= dict(places=places)
 
   def attend(i, query, cache, window):
     if is_moved:
-      query = query[places.slots]
+      query = by_row(query)
     if prompts is None:
       rows = at if finds_rows else None
       attended = attention.one_token(

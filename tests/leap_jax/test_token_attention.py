@@ -138,7 +138,9 @@ def test_slots_find_their_rows_behind_shared_prompts(most_parts, monkeypatch):
   is_read = np.asarray([1, 0, 1])
   taken = np.minimum(rows_of, 11)
   got = compiled(
-    attention.behind_prompts, "pallas", places=(rows_of, slots_of)
+    attention.behind_prompts,
+    "pallas",
+    places=cache_rows.Places(rows_of, slots_of),
   )(
     query[taken],
     tuple(hide(x, lengths) for x in own),
@@ -177,7 +179,7 @@ def test_a_step_of_some_slots_is_that_of_all_rows():
     )
   )(weights, caches, prompts, tokens, lengths, is_idle)
   rows = np.asarray([6, 0, 8, 5, 2])  # the third slot has none
-  slots = np.zeros(8, np.int32)
+  slots = np.full(8, 5)
   slots[[6, 0, 5, 2]] = [0, 1, 3, 4]
   taken = np.minimum(rows, 7)
   got, local = jax.jit(
