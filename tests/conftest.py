@@ -1,6 +1,7 @@
 """Settings and fixtures shared by all tests."""
 
 import pathlib
+import signal
 import tempfile
 
 import jax
@@ -10,6 +11,17 @@ pytest_plugins = ["tests.micro_policy"]
 
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_are_heard():
+  """Who runs tests in the background (`nohup`, `&`) ignores them, and so would
+  every process that a test starts and interrupts."""
+  before = signal.getsignal(signal.SIGINT)
+  if before is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+  yield
+  signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

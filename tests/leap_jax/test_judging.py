@@ -163,6 +163,17 @@ def test_a_harness_that_fails_ends_the_sampling():
   assert sampled == [3, 5]
 
 
+def look_on(requests, heard):
+  """As a pool does between two answers, until nobody waits for any."""
+  try:
+    while True:
+      time.sleep(0.01)
+      requests.take()
+  except Abandoned as abandoned:
+    heard.append(abandoned)
+    raise
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 def test_a_sampler_that_fails_waits_for_no_verdict(error):
   began, heard = threading.Event(), []
@@ -174,31 +185,15 @@ def test_a_sampler_that_fails_waits_for_no_verdict(error):
     raise error
 
   def evaluate(requests, on_result):
-    """What a pool does: it looks at the inbox between two answers."""
     assert [next(iter(requests)).text] == ["3"]
     began.set()
-    try:
-      while True:
-        time.sleep(0.01)
-        requests.take()
-    except Abandoned as abandoned:
-      heard.append(abandoned)
-      raise
+    look_on(requests, heard)
 
   with pytest.raises(error):
     judging.judge_as_they_end(calls(), PROBLEMS, 0, decode, evaluate)
   assert len(heard) == 1
 
 
-@pytest.fixture
-def interrupts():
-  """Heard, as in a terminal: who runs tests in the background ignores them."""
-  before = signal.signal(signal.SIGINT, signal.default_int_handler)
-  yield
-  signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_while_only_verdicts_are_missing_ends_the_judging():
   heard = []
 
@@ -206,13 +201,7 @@ def test_an_interrupt_while_only_verdicts_are_missing_ends_the_judging():
     while not requests.has_ended:
       requests.take()
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-    try:
-      while True:
-        time.sleep(0.01)
-        requests.take()
-    except Abandoned as abandoned:
-      heard.append(abandoned)
-      raise
+    look_on(requests, heard)
 
   calls = [call([3]), call([5]), call([8])]
   with pytest.raises(KeyboardInterrupt):
