@@ -48,8 +48,8 @@ def get_config():
   c.rollout.max_context_tokens = 1472
   c.rollout.row_buckets = (64, 128)
   c.learner.learning_rate = 1e-4
-  # A third of what is computed is padding, half with three buckets and twice
-  # the micro-batch; most rows are one turn of 180 to 400 tokens.
+  # Most rows are one turn of 180 to 400 tokens. With answers as long as the
+  # canonical ones a third of what is computed is padding (a simulation).
   c.learner.bucket_tokens = (256, 384, 768, 1472)
   c.learner.micro_tokens = 11776
   c.learner.head = "chunked"
