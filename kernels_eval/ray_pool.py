@@ -45,6 +45,7 @@ from kernels_eval.settings import Settings
 
 MAX_TRIES = 3
 _POLL_S = 2.0  # between two looks at the list of machines
+_LEAVES_S = 60.0  # until Ray notices at the latest that a machine is gone
 _WAKE_S = 0.05  # until candidates that come during a turn are seen
 _BEATS = 4  # within the time of silence that loses a machine
 _STOP_S = 10.0  # for the agents to end their judges
@@ -102,6 +103,7 @@ class RayPool(batches.Judges):
     ] = {}  # by Ray's reference of the answer
     self._tried: dict[bytes, set[str]] = collections.defaultdict(set)
     self._lost: dict[str, str] = {}  # machine id -> host and reason
+    self._dropped: set[str] = set()  # those of them whose agent Ray ended
     self._num_failures: collections.Counter[str] = collections.Counter()
     self._retry_at: dict[str, float] = {}
     self._next_look = 0.0
@@ -129,10 +131,24 @@ class RayPool(batches.Judges):
       )
     while any(node.welcome is None for node in self._nodes.values()):
       collections.deque(self.turn(nothing), maxlen=0)
-      if self._lost:
+      for machine_id, reason in list(self._lost.items()):
+        if machine_id in self._dropped and self._leaves(machine_id):
+          del self._lost[machine_id]
+          continue
         # At the start somebody is there to mend it; later the others go on.
-        reason = next(iter(self._lost.values()))
         raise client.HarnessError(f"a machine cannot judge; {reason}")
+    if not self._nodes:
+      raise client.HarnessError("all machines have left the Ray cluster")
+
+  def _leaves(self, machine_id):
+    """Whether a machine is gone: Ray lists one that has lost its power for
+    some seconds more, and ends what is started there."""
+    end = time.monotonic() + _LEAVES_S
+    while time.monotonic() < end:
+      if all(m.id != machine_id for m in self._cluster.machines()):
+        return True
+      time.sleep(0.5)
+    return False
 
   @property
   def description(self) -> str:
@@ -260,6 +276,7 @@ class RayPool(batches.Judges):
     try:
       reply = msgspec.msgpack.decode(answer.result(), type=node_agent.Reply)
     except (self._cluster.ray.exceptions.RayError, msgspec.MsgspecError) as e:
+      self._dropped.add(node.machine.id)
       yield from self._lose(node, ray_cluster.last_line(e), waiting)
       return
     match reply:

@@ -257,6 +257,17 @@ def test_a_machine_that_dies_loses_no_candidate(cluster, pool):
   assert joined in used
 
 
+def test_a_machine_that_has_just_died_hinders_no_start(cluster):
+  """Ray lists it for some seconds more."""
+  died = cluster.add()
+  cluster.kill(died)
+  with _pool(cluster) as pool:
+    assert died.node_id not in pool._nodes
+    assert died.node_id not in pool._lost
+    requests, expected = _batch("just died", 6)
+    assert _statuses(pool.evaluate(requests)) == expected
+
+
 def test_an_agent_that_hangs_is_given_up_and_tried_again(cluster, monkeypatch):
   monkeypatch.setattr(ray_pool, "_RETRY_S", 1.0)
   with _pool(cluster, silence_s=3.0) as pool:
