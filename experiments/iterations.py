@@ -33,6 +33,7 @@ def iterate(
     gathered.advantages,
     programs.specs,
     normalization=losses.NORMALIZATIONS[config.learner.normalization],
+    denominator=losses.DENOMINATORS[config.learner.denominator],
     max_new_tokens=run.shape.max_new_tokens,
   )
   first, last = None, None

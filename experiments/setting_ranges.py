@@ -171,6 +171,7 @@ CHECKS = {
   "learner.clip_high": _at_least(0.0),
   "learner.kl_coef": _at_least(0.0),
   "learner.normalization": _choice(choices.NORMALIZATIONS),
+  "learner.denominator": _choice(choices.DENOMINATORS),
   "learner.bucket_tokens": _ascending,
   "learner.micro_tokens": _at_least(1),
   "learner.head": _choice(choices.HEADS),

@@ -50,7 +50,10 @@ MAY_CHANGE = (
 
 # Settings that recorded runs may not know yet, and what those did; and what
 # they name that is no setting any more.
-_YOUNGER = {"harness.sanitizer": False}
+_YOUNGER = {
+  "harness.sanitizer": False,
+  "learner.denominator": "with_advantage",
+}
 _GONE = ("harness.device",)  # harness.devices, which may change
 
 FORKED_FROM = "forked_from.json"

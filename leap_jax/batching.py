@@ -43,7 +43,7 @@ class PackedBatch:
   buckets: tuple[Bucket, ...]
   num_rows: int  # kept
   num_dropped: int  # executed rows with no advantage
-  num_samples: int  # turns with an advantage: what the normalization counts
+  num_samples: int  # turns that the normalization counts
   num_tokens: int  # own tokens with weight
   real_tokens: int  # computed tokens of rows, by their lengths
   padded_tokens: int  # computed tokens, padding included
@@ -70,11 +70,25 @@ def bucket_specs(
   )
 
 
+def _judged(rollouts):
+  """[R, T] turns that have run and whose sample is not lost."""
+  executed = np.asarray(rollouts.executed)
+  executed = executed.reshape(-1, executed.shape[-1])
+  return executed & np.asarray(rollouts.ok).reshape(-1, 1)
+
+
 def _turn_advantages(rollouts, advantages):
-  """[R, T], 0 where a turn has not run or its sample is lost."""
-  flat = lambda x: np.asarray(x).reshape(-1, *x.shape[2:])
-  advantage = flat(advantages) * flat(rollouts.executed)
-  return advantage * np.asarray(rollouts.ok).reshape(-1, 1)
+  """[R, T], 0 where a turn was not judged."""
+  judged = _judged(rollouts)
+  return np.asarray(advantages).reshape(judged.shape) * judged
+
+
+def _counts(rollouts, advantages, denominator):
+  """[R, T] own tokens of the turns that the loss is divided by."""
+  judged = _judged(rollouts)
+  own = np.asarray(rollouts.own).sum(-1).reshape(judged.shape)
+  turn_advantages = _turn_advantages(rollouts, advantages)
+  return np.asarray(denominator(own, turn_advantages, judged))
 
 
 def make_rows(
@@ -82,17 +96,19 @@ def make_rows(
   advantages: np.ndarray,
   *,
   normalization: Callable[..., np.ndarray],
+  denominator: Callable[..., np.ndarray],
   max_new_tokens: int,
 ) -> tuple[list[Row], int]:
   """Concatenates turns into rows.
 
-  Weights are made here, once for the batch, from the turns that carry an
-  advantage: what a filter or the gate left, with its true count.
+  Weights are made here, once for the batch, from what a filter or the gate
+  left, with its true count.
 
   Args:
     rollouts: host arrays.
     advantages: [P, G, T].
     normalization: a function of `losses.NORMALIZATIONS`.
+    denominator: a function of `losses.DENOMINATORS`.
     max_new_tokens: the constant of constant-length normalization.
 
   Returns:
@@ -104,10 +120,11 @@ def make_rows(
   tokens, own = flat(rollouts.tokens), flat(rollouts.own)
   logprobs, lengths = flat(rollouts.behavior_logprobs), flat(rollouts.lengths)
   advantage = _turn_advantages(rollouts, advantages)
-  # One sample is one turn. Those without advantage have no tokens that count
-  # and are in no denominator (losses.NORMALIZATIONS).
-  counts = np.where(advantage != 0, own.sum(-1), 0)
+  # One sample is one turn. Those without advantage have no tokens that count,
+  # whatever they are divided by.
+  counts = _counts(rollouts, advantages, denominator)
   weights = np.asarray(normalization(counts, max_new_tokens), np.float32)
+  weights = np.where(advantage != 0, weights, np.float32(0))
   rows = []
   for r in np.flatnonzero((advantage != 0).any(-1)):
     last = int(np.flatnonzero(advantage[r] != 0)[-1])
@@ -217,6 +234,7 @@ def make_batch(
   specs: Sequence[BucketSpec],
   *,
   normalization: Callable[..., np.ndarray],
+  denominator: Callable[..., np.ndarray],
   max_new_tokens: int,
 ) -> PackedBatch:
   """`make_rows` and `pack_rows` in one."""
@@ -224,6 +242,7 @@ def make_batch(
     rollouts,
     advantages,
     normalization=normalization,
+    denominator=denominator,
     max_new_tokens=max_new_tokens,
   )
   p, g = np.asarray(rollouts.ok).shape
@@ -232,7 +251,7 @@ def make_batch(
     buckets,
     len(rows),
     num_dropped,
-    int((_turn_advantages(rollouts, advantages) != 0).sum()),
+    int((_counts(rollouts, advantages, denominator) > 0).sum()),
     int(sum((row.weights > 0).sum() for row in rows)),
     sum(len(row.tokens) for row in rows),
     padded,

@@ -70,3 +70,4 @@ CORRECTIONS = ("none", "tis", "geometric_mask", "mirror_pop")
 SAMPLINGS = ("uniform", "predictive")  # gathering.SAMPLINGS
 # losses.NORMALIZATIONS
 NORMALIZATIONS = ("token_mean", "sequence_mean", "constant_length")
+DENOMINATORS = ("with_advantage", "all_judged")  # losses.DENOMINATORS

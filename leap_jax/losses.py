@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 
@@ -116,17 +117,15 @@ def cross_entropy(
 # tokens; the loss is the weighted sum. Three different objectives: the choice
 # is a setting with a name (verl #593).
 #
-# A sample counts if it carries an advantage; the others come with a count of 0
-# and are in no denominator. The loss is then a ratio of two sums that both
-# depend on the draw: an iteration with few samples to learn from takes as large
-# a step as one with many. Papers divide by all samples, which shrinks it. The
-# denominator is logged as `update/samples`.
+# Samples that come with a count of 0 are in no denominator: which those are is
+# a choice of its own, DENOMINATORS. The denominator is logged as
+# `update/samples`.
 
 
 def token_mean(counts, max_tokens: int):
   """Every token weighs the same: 1 / (tokens of samples that count). DAPO.
 
-  DAPO divides by the tokens of all samples; the same where all count.
+  DAPO divides by the tokens of all samples.
   """
   del max_tokens
   total = jnp.maximum(counts.sum(), 1)
@@ -136,7 +135,7 @@ def token_mean(counts, max_tokens: int):
 def sequence_mean(counts, max_tokens: int):
   """Every sample that counts weighs the same, its tokens share: GRPO.
 
-  GRPO divides by all samples of the group; the same where all count.
+  GRPO divides by all samples of the group.
   """
   del max_tokens
   samples = jnp.maximum((counts > 0).sum(), 1)
@@ -147,8 +146,7 @@ def constant_length(counts, max_tokens: int):
   """Every token weighs 1 / (samples * max_tokens): no length bias. Dr. GRPO.
 
   `samples` are those that count; Dr. GRPO divides by a constant, all samples
-  included. The gradients differ by the factor (all samples) / (those that
-  count), which varies from batch to batch.
+  included.
   """
   samples = jnp.maximum((counts > 0).sum(), 1)
   return jnp.where(counts > 0, 1.0, 0.0) / (samples * max_tokens)
@@ -159,3 +157,29 @@ NORMALIZATIONS = {
   "sequence_mean": sequence_mean,
   "constant_length": constant_length,
 }
+
+
+# Which samples the loss is divided by. Each maps own-token counts, advantages
+# and what was judged (all [R, T]) to the counts that a normalization sees.
+
+
+def with_advantage(counts, advantages, judged):
+  """Those that teach something: a batch of few moves as far as one of many.
+
+  The loss is a ratio of two sums that both depend on the draw. It is what
+  remains where groups without spread are left out of the batch (DAPO).
+  """
+  del judged
+  return np.where(advantages != 0, counts, 0)
+
+
+def all_judged(counts, advantages, judged):
+  """All: a batch of which little is left to learn from moves less far. GRPO.
+
+  Behind Adam only as far as its second moment remembers larger batches.
+  """
+  del advantages
+  return np.where(judged, counts, 0)
+
+
+DENOMINATORS = {"with_advantage": with_advantage, "all_judged": all_judged}

@@ -86,7 +86,7 @@ METRICS = {
   "update/rows_dropped": ("rows", "trajectories without one"),
   "update/samples": (
     "turns",
-    "with an advantage: what the loss is divided by (losses.NORMALIZATIONS)",
+    "what the loss is divided by (losses.DENOMINATORS)",
   ),
   "update/tokens": ("tokens", "own tokens with weight"),
   "update/padding": ("fraction", "computed tokens that are padding"),

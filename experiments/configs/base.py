@@ -169,6 +169,9 @@ def get_config() -> config_dict.ConfigDict:
   c.learner.kl_coef = 0.0
   # "constant_length" (Dr. GRPO), "sequence_mean" (GRPO), "token_mean" (DAPO)
   c.learner.normalization = "constant_length"
+  # The samples that the loss is divided by: those "with_advantage", or
+  # "all_judged": an update with little to learn from is then a small one.
+  c.learner.denominator = "with_advantage"
   c.learner.bucket_tokens = (128, 208, 336, 680)  # padded row lengths
   c.learner.micro_tokens = 1536  # computed tokens of a micro-batch
   # Logits of the update: "whole" (every position) or "chunked" (the policy's

@@ -25,6 +25,7 @@ from tests.experiments.command_lines import parse
     (corrections.CORRECTIONS, choices.CORRECTIONS),
     (gathering.SAMPLINGS, choices.SAMPLINGS),
     (losses.NORMALIZATIONS, choices.NORMALIZATIONS),
+    (losses.DENOMINATORS, choices.DENOMINATORS),
   ],
 )
 def test_choices_are_the_keys_of_their_tables(table, names):

@@ -193,6 +193,7 @@ BAD = {
   "learner.clip_high": ["-0.1", "inf"],
   "learner.kl_coef": ["-1", "inf"],
   "learner.normalization": ["mean"],
+  "learner.denominator": ["all"],
   "learner.bucket_tokens": ["()", "(100,)"],
   "learner.micro_tokens": ["0"],
   "learner.head": ["half"],

@@ -31,7 +31,11 @@ def test_another_configuration_is_refused_by_name(tmp_path):
 
 def test_a_folder_from_before_a_setting_goes_on(tmp_path):
   workdir.record(tmp_path, SETTINGS | {"harness.device": 0})
-  now = SETTINGS | {"harness.devices": (0,), "harness.sanitizer": False}
+  now = SETTINGS | {
+    "harness.devices": (0,),
+    "harness.sanitizer": False,
+    "learner.denominator": "with_advantage",
+  }
   workdir.check(tmp_path, now)
   assert workdir.settings_of(tmp_path)["harness.sanitizer"] is False
   with pytest.raises(settings.UsageError, match="sanitizer=False, now it is T"):

@@ -48,11 +48,14 @@ def small_rollouts():
 ADVANTAGES = np.asarray([[[1.0, 0.0], [-0.5, 0.25], [9.0, 0.0]]], np.float32)
 
 
-def rows_of(advantages, normalization="constant_length"):
+def rows_of(
+  advantages, normalization="constant_length", denominator="with_advantage"
+):
   return batching.make_rows(
     small_rollouts(),
     advantages,
     normalization=losses.NORMALIZATIONS[normalization],
+    denominator=losses.DENOMINATORS[denominator],
     max_new_tokens=4,
   )
 
@@ -102,6 +105,7 @@ def test_the_denominator_counts_turns_with_an_advantage(name, num_zero):
     advantages,
     SPECS,
     normalization=losses.NORMALIZATIONS[name],
+    denominator=losses.with_advantage,
     max_new_tokens=4,
   )
   # Sample 2 is lost whatever its advantage.
@@ -117,6 +121,34 @@ def test_the_denominator_counts_turns_with_an_advantage(name, num_zero):
   np.testing.assert_allclose(weights, expected[name], rtol=1e-6)
 
 
+@pytest.mark.covers("P11")
+def test_all_judged_turns_may_be_the_denominator():
+  # 2, 1 and 3 own tokens were judged; the first two turns teach nothing.
+  advantages = np.asarray([[[0, 0], [0, 0.25], [9, 0]]], np.float32)
+  weights = {}
+  for name in losses.NORMALIZATIONS:
+    (row,), num_dropped = rows_of(advantages, name, "all_judged")
+    assert num_dropped == 2
+    # The turn before is own and was judged, and has no part in the loss.
+    assert row.own[2] and row.weights[2] == 0
+    (weights[name],) = set(row.weights[-3:].tolist())
+  np.testing.assert_allclose(weights["token_mean"], 1 / 6, rtol=1e-6)
+  np.testing.assert_allclose(weights["sequence_mean"], 1 / 9, rtol=1e-6)
+  np.testing.assert_allclose(weights["constant_length"], 1 / 12, rtol=1e-6)
+
+
+@hypothesis.given(st.lists(st.booleans(), min_size=3, max_size=3))
+def test_fewer_turns_with_an_advantage_leave_the_others_their_weight(kept):
+  mask = np.asarray([[[kept[0], False], [kept[1], kept[2]], [False, False]]])
+  all_rows, _ = rows_of(ADVANTAGES, denominator="all_judged")
+  rows, _ = rows_of(np.where(mask, ADVANTAGES, 0), denominator="all_judged")
+  full = {row.tokens[2]: row.weights for row in all_rows}
+  for row in rows:
+    counts = row.advantages != 0
+    known = full[row.tokens[2]][: len(counts)]
+    np.testing.assert_array_equal(row.weights[counts], known[counts])
+
+
 @pytest.mark.parametrize("padding_id", [0, 11, 22])
 @pytest.mark.covers("P09")
 def test_real_tokens_are_told_by_length_and_not_by_id(padding_id):
@@ -129,6 +161,7 @@ def test_real_tokens_are_told_by_length_and_not_by_id(padding_id):
     ADVANTAGES,
     SPECS,
     normalization=losses.constant_length,
+    denominator=losses.with_advantage,
     max_new_tokens=4,
   )
   # Rows of 4 and 7 tokens: both in one micro-batch of 2 x 8.
