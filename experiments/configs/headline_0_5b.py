@@ -18,8 +18,8 @@ with `--config.seed=1` and `runs/cold/seed1` for another seed; then
 `--seeds=2`. Adapters of rank 8 are trained: a checkpoint is 54 MiB, small
 enough to be carried to another machine on which a run goes on.
 
-On an H200 the cold start takes 3 minutes; 100 s of training about 6, most of the
-rest for held-out evaluations of 2 s each.
+On an H200 the cold start takes 3 minutes, and 100 s of training about 6: most
+of the rest is for held-out evaluations of 2 s each.
 """
 
 from experiments.configs import base
