@@ -27,6 +27,9 @@ def _arguments(argv):
 
 def main(argv: list[str]) -> int:
   """Exports from the command line; returns the exit status."""
+  if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
+    print(__doc__)
+    return 0
   fail = lambda text: print(f"experiments.export: {text}", file=sys.stderr)
   try:
     source, folder, dtype = _arguments(argv)

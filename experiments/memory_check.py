@@ -1,9 +1,11 @@
 """Memory needed against memory present, before anything is loaded."""
 
 import dataclasses
+import functools
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import jax
 
@@ -47,7 +49,29 @@ def plan_of(config, model: ModelConfig, num_devices: int) -> memory.Plan:
   )
 
 
-def _smaller(config, model, plan) -> Iterator[tuple[str, dict]]:
+class _Change(NamedTuple):
+  """A setting that would need less."""
+
+  name: str
+  value: object
+  apply: Callable[[memory.Plan], memory.Plan]
+
+
+def _sets(name, value, **fields):
+  return _Change(name, value, lambda p: dataclasses.replace(p, **fields))
+
+
+def _sampler_sets(name, value, **fields):
+  return _Change(
+    name,
+    value,
+    lambda p: dataclasses.replace(
+      p, sampler=dataclasses.replace(p.sampler, **fields)
+    ),
+  )
+
+
+def _smaller(config, model, plan) -> Iterator[_Change]:
   """Settings that would need less, the one that costs least first."""
   sampler = plan.sampler
   if (
@@ -55,49 +79,66 @@ def _smaller(config, model, plan) -> Iterator[tuple[str, dict]]:
     and not sampler.shares_prompts
     and not model.local_layers
   ):
-    sampler = dataclasses.replace(sampler, shares_prompts=True)
-    yield "sampler.shared_prompts=True", {"sampler": sampler}
+    yield _sampler_sets("sampler.shared_prompts", True, shares_prompts=True)
   if plan.remat != "block":
-    yield "policy.remat=block", {"remat": "block"}
+    yield _sets("policy.remat", "block", remat="block")
   if plan.head != "chunked":
-    yield "learner.head=chunked", {"head": "chunked"}
+    yield _sets("learner.head", "chunked", head="chunked")
   least = config.learner.bucket_tokens[-1] * plan.data_devices
   tokens = plan.micro_tokens
   while tokens // 2 >= least:
     tokens //= 2
-    yield f"learner.micro_tokens={tokens}", {"micro_tokens": tokens}
+    yield _sets("learner.micro_tokens", tokens, micro_tokens=tokens)
   if plan.head == "chunked" and plan.head_tokens > 1024:
-    yield "learner.head_tokens=1024", {"head_tokens": 1024}
+    yield _sets("learner.head_tokens", 1024, head_tokens=1024)
   if plan.dtype == "float32":
-    yield "policy.dtype=bfloat16", {"dtype": "bfloat16"}
+    yield _sets("policy.dtype", "bfloat16", dtype="bfloat16")
   if sampler.dtype == "float32":
-    sampler = dataclasses.replace(sampler, dtype="bfloat16")
-    yield "sampler.dtype=bfloat16", {"sampler": sampler}
+    yield _sampler_sets("sampler.dtype", "bfloat16", dtype="bfloat16")
   problems = plan.shape.num_problems
   while problems > plan.data_devices:
     problems = max(problems // 2, plan.data_devices)
     fewer = dataclasses.replace(plan.shape, num_problems=problems)
-    yield f"rollout.num_problems={problems}", {"shape": fewer}
+    yield _sets("rollout.num_problems", problems, shape=fewer)
   if plan.lora_rank == 0:
-    yield "policy.lora_rank=16", {"lora_rank": 16}
+    yield _sets("policy.lora_rank", 16, lora_rank=16)
 
 
-def _advice(config, model, plan, present):
+def _fewest(choices, fits):
+  """Changes that fit together, of which none can be left out or be milder."""
+  chosen: dict[str, _Change] = {}
+  for change in choices:
+    chosen[change.name] = change
+    if fits(chosen.values()):
+      break
+  else:
+    return None
+  for name in list(chosen):
+    others = [change for key, change in chosen.items() if key != name]
+    if fits(others):
+      del chosen[name]
+      continue
+    milder = (c for c in choices if c.name == name)
+    chosen[name] = next(c for c in milder if fits([*others, c]))
+  return chosen.values()
+
+
+def _advice(config, model, plan, present, part):
   """The setting that would fit; several where no single one does."""
-  fits = lambda changes: (
-    memory.needs(model, dataclasses.replace(plan, **changes)).peak <= present
-  )
+
+  def fits(changes):
+    changed = functools.reduce(lambda p, c: c.apply(p), changes, plan)
+    return part(memory.needs(model, changed)).peak <= present
+
   choices = list(_smaller(config, model, plan))
-  for name, changes in choices:
-    if fits(changes):
-      return f"config.{name} would fit"
-  together, names = {}, {}
-  for name, changes in choices:
-    together |= changes
-    names[name.split("=")[0]] = f"config.{name}"
-    if fits(together):
-      return f"{', '.join(names.values())} together would fit"
-  return "no setting of this policy fits; take a smaller one, or more devices"
+  for change in choices:
+    if fits([change]):
+      return f"config.{change.name}={change.value} would fit"
+  together = _fewest(choices, fits)
+  if together is None:
+    return "no setting of this policy fits; take a smaller one, or more devices"
+  names = ", ".join(f"config.{c.name}={c.value}" for c in together)
+  return f"{names} together would fit"
 
 
 def present_bytes() -> int:
@@ -123,13 +164,34 @@ def _own_bytes():
   return total // jax.local_device_count()
 
 
-def check(config, model: ModelConfig, present: int | None = None) -> str:
+def whole_run(needs: memory.Needs) -> memory.Needs:
+  """Both phases, and what is held over them."""
+  return needs
+
+
+def update_alone(needs: memory.Needs) -> memory.Needs:
+  """Of a program that samples nothing."""
+  return dataclasses.replace(needs, sampling={})
+
+
+def sampling_alone(needs: memory.Needs) -> memory.Needs:
+  """Of a program that trains nothing: no masters, no moments."""
+  return memory.Needs({}, {}, needs.sampling)
+
+
+def check(
+  config,
+  model: ModelConfig,
+  present: int | None = None,
+  part: Callable[[memory.Needs], memory.Needs] = whole_run,
+) -> str:
   """Refuses a run that cannot fit.
 
   Args:
     config: all settings.
     model: of the policy.
     present: bytes of each device; None asks the devices.
+    part: what the program does of it: one of the functions above.
 
   Returns:
     A line about what is needed.
@@ -139,7 +201,7 @@ def check(config, model: ModelConfig, present: int | None = None) -> str:
   """
   present = present_bytes() if present is None else present
   plan = plan_of(config, model, jax.device_count())
-  needs = memory.needs(model, plan)
+  needs = part(memory.needs(model, plan))
   update, sampling = (
     sum(phase.values()) for phase in (needs.update, needs.sampling)
   )
@@ -155,5 +217,6 @@ def check(config, model: ModelConfig, present: int | None = None) -> str:
     f"({parts}) of {present / _GIB:.2f}"
   )
   if needs.peak > present:
-    raise UsageError(f"{text}; {_advice(config, model, plan, present)}")
+    advice = _advice(config, model, plan, present, part)
+    raise UsageError(f"{text}; {advice}")
   return text

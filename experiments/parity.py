@@ -212,6 +212,9 @@ def _flags(argv):
 
 def main(argv: list[str]) -> int:
   """Prints the comparison; 0 if all agrees, 1 if not, 2 for bad input."""
+  if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
+    print(__doc__)
+    return 0
   try:
     model, values = _flags(argv)
   except flags.Error as error:

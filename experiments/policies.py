@@ -10,6 +10,7 @@ from experiments import compute
 from experiments.settings import UsageError
 from leap_jax import policy_io, rollout, sharding
 from leap_jax.chat_format import ChatOverrides
+from leap_jax.models.config import ModelConfig
 from leap_jax.policy_source import OpenPolicy
 
 
@@ -26,14 +27,20 @@ def _overrides(config):
   )
 
 
+def check_context(config, model: ModelConfig) -> None:
+  """Raises UsageError if a rollout is longer than what a model can read."""
+  longest, wanted = model.max_context_tokens, config.rollout.max_context_tokens
+  if longest is not None and wanted > longest:
+    raise UsageError(
+      f"config.rollout.max_context_tokens={wanted} is longer than the model's "
+      f"context of {longest} tokens"
+    )
+
+
 def _check(config, policy):
   """What the model and its tokenizer ask of the settings."""
-  longest, most = policy.config.max_context_tokens, config.rollout
-  if longest is not None and most.max_context_tokens > longest:
-    raise UsageError(
-      f"config.rollout.max_context_tokens={most.max_context_tokens} is longer "
-      f"than the model's context of {longest} tokens"
-    )
+  check_context(config, policy.config)
+  most = config.rollout
   template = policy.tokenizer.chat.template
   if config.policy.thinking is not None and "enable_thinking" not in template:
     raise UsageError(

@@ -20,6 +20,9 @@ def main(argv: list[str]) -> int:
 
   The policy that has been shipped so far stays until the new one is whole.
   """
+  if {"--help", "-h"} & set(argv[1:]):
+    print(__doc__)
+    return 0
   if len(argv) != 2 or argv[1].startswith("-"):
     print(__doc__, file=sys.stderr)
     return 2

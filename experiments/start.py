@@ -76,6 +76,7 @@ def open_policy(
     return Source(opened.config, opened.tokenizer, read, conversations)
   size = config.policy.size
   about = sizes.model_config(size, config.policy.vocab_size)
+  policies.check_context(config, about)
   say(memory_check.check(config, about))
   vocabulary = _vocabulary(config, folder, conversations)
   model = sizes.model_config(size, vocabulary.vocab_size)

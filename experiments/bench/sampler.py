@@ -21,7 +21,7 @@ import jax
 import numpy as np
 import tqdm
 
-from experiments import programs, state
+from experiments import memory_check, policies, programs, state
 from experiments.bench import peaks, record, roofline
 from experiments.config_file import UsageError
 from leap_jax import compilations, sampler
@@ -34,10 +34,16 @@ PROMPTS = ("shared", "own")  # who keeps a prompt's keys and values
 
 
 def model_of(config):
-  """The decoder that `policy.size` names."""
+  """The decoder that `policy.size` names.
+
+  Raises:
+    UsageError: the rollout is longer than its context.
+  """
   policy = config.policy
   own = "vocab_size" not in sizes.SIZES[policy.size]
-  return sizes.model_config(policy.size, policy.vocab_size if own else None)
+  model = sizes.model_config(policy.size, policy.vocab_size if own else None)
+  policies.check_context(config, model)
+  return model
 
 
 def random_params(model, dtype, seed: int):
@@ -175,8 +181,8 @@ def measure(
     A record for `record.write` for each layout; fractions between 0 and 1.
 
   Raises:
-    UsageError: a setting asks for several devices, or for what this machine
-      cannot do.
+    UsageError: a setting asks for several devices, for what this machine
+      cannot do, or for more memory than it has.
   """
   if config.run.model_devices > 1:
     raise UsageError(
@@ -197,6 +203,9 @@ def measure(
 
 def _measured(config, model, settings, repeats):
   """The record of one layout."""
+  shared = _with_prompts(config, settings.shares_prompts)
+  line = memory_check.check(shared, model, part=memory_check.sampling_alone)
+  tqdm.tqdm.write(line)
   shape = state.rollout_shape(config)
   params = random_params(model, settings.dtype, config.seed)
   num_params = transformer.num_params(params)

@@ -16,7 +16,7 @@ import jax
 import numpy as np
 import tqdm
 
-from experiments import compute, programs, state
+from experiments import compute, memory_check, programs, state
 from experiments.bench import bare_run, flops, peaks, record
 from experiments.bench.sampler import model_of
 from leap_jax import batching, compilations, fitting, sharding, update
@@ -105,9 +105,13 @@ def prepare(
   Args:
     config: of the run.
     mesh: of the devices.
-    say: told which way to compute the update fits.
+    say: told what memory is needed, and which way to compute the update fits.
+
+  Raises:
+    UsageError: it needs more memory than there is.
   """
   model = model_of(config)
+  say(memory_check.check(config, model, part=memory_check.update_alone))
   training = random_training(config, model, mesh)
   whole = training.params if training.frozen is None else training.frozen
   tx = programs.make_optimizer(config)

@@ -9,9 +9,9 @@ import types
 import numpy as np
 import pytest
 
-from experiments import settings
+from experiments import memory_check, settings
 from experiments.bench import __main__ as bench
-from experiments.bench import peaks, peers, roofline, sampler, table
+from experiments.bench import peaks, peers, roofline, sampler, table, update
 from experiments.config_file import UsageError
 from experiments.tables import TableError
 from leap_jax.models.config import ModelConfig
@@ -185,12 +185,41 @@ def test_rows_wait_for_slots(tmp_path):
       ],
       "config.run.model_devices=2: decoding is measured on one device",
     ),
+    *(
+      (
+        [
+          "bench",
+          kind,
+          f"--config={CONFIG}",
+          "--config.policy.size=smollm2-135m",
+          "--config.rollout.max_context_tokens=99999",
+        ],
+        "max_context_tokens=99999 is longer than the model's context of 8192",
+      )
+      for kind in ("sampler", "update")
+    ),
   ],
 )
 def test_a_mistake_is_one_line(arguments, words, capsys):
   assert bench.main(arguments) == 2
   (line,) = capsys.readouterr().err.splitlines()
   assert line.startswith("experiments.bench: ") and words in line
+
+
+@pytest.mark.parametrize("kind", ["sampler", "update"])
+def test_what_does_not_fit_is_refused_before_it_is_made(
+  kind, capsys, monkeypatch
+):
+  monkeypatch.setattr(memory_check, "present_bytes", lambda: 24 * 2**30)
+  for module, name in (
+    (sampler, "random_params"),
+    (update, "random_training"),
+  ):
+    monkeypatch.setattr(module, name, lambda *_: pytest.fail("it was made"))
+  size = "--config.policy.size=qwen3-8b"
+  assert bench.main(["bench", kind, f"--config={CONFIG}", size]) == 2
+  line = capsys.readouterr().err.splitlines()[-1]
+  assert "GiB" in line and "of 24.00" in line
 
 
 def test_peers_and_order_of_the_table(tmp_path):

@@ -6,6 +6,17 @@ import sys
 
 import pytest
 
+from experiments import (
+  export,
+  fork,
+  headline,
+  parity,
+  run,
+  ship,
+  sweep,
+  tables,
+)
+from experiments.bench import __main__ as bench
 from tests.experiments.command_lines import QUICKSTART, ROOT
 
 
@@ -84,3 +95,21 @@ def test_help_shows_every_setting():
   assert done.returncode == 0
   assert "--config.method.gamma=0.4" in done.stdout
   assert "--workdir" in done.stdout
+
+
+@pytest.mark.parametrize(
+  "program",
+  [bench, export, fork, parity, run, ship, sweep],
+)
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_every_program_has_help(program, flag, capsys):
+  assert program.main(["program", flag]) == 0
+  assert "python -m experiments." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("program", [headline, tables])
+def test_programs_that_parse_their_own_have_help_too(program, capsys):
+  with pytest.raises(SystemExit) as end:
+    program.main(["--help"])
+  assert end.value.code == 0
+  assert "python -m experiments." in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import re
 
 import jax
 import pytest
@@ -104,6 +105,51 @@ def test_too_little_memory_names_what_would_fit(present_gib, words):
     memory_check.check(config, model, present=int(present_gib * GIB))
   assert words in str(error.value), error.value
   assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("present_gib", [9, 12])
+def test_the_advice_fits_and_asks_for_no_more_than_it_takes(present_gib):
+  config = bench_update_0_5b.get_config()
+  model = sizes.model_config(config.policy.size)
+  present = present_gib * GIB
+  with pytest.raises(UsageError) as error:
+    memory_check.check(config, model, present=present)
+  advised = re.findall(r"config\.([a-z_.]+)=(\w+)", str(error.value))
+  assert advised
+
+  def fits(changes):
+    changed = config.copy_and_resolve_references()
+    changed.update_from_flattened_dict(
+      {name: int(x) if x.isdigit() else x for name, x in changes}
+    )
+    needs = memory.needs(model, memory_check.plan_of(changed, model, 1))
+    return needs.peak <= present
+
+  assert fits(advised)
+  for one in advised:
+    assert not fits([other for other in advised if other != one])
+
+
+@pytest.mark.parametrize(
+  "part, phases",
+  [
+    (memory_check.whole_run, ("held", "update", "sampling")),
+    (memory_check.update_alone, ("held", "update")),
+    (memory_check.sampling_alone, ("sampling",)),
+  ],
+)
+def test_a_program_needs_memory_for_what_it_does(part, phases):
+  config = bench_update_0_5b.get_config()
+  model = sizes.model_config(config.policy.size)
+  needs = memory.needs(model, memory_check.plan_of(config, model, 1))
+  found = part(needs)
+  for name in ("held", "update", "sampling"):
+    assert getattr(found, name) == (
+      getattr(needs, name) if name in phases else {}
+    )
+  with pytest.raises(UsageError, match="would fit"):
+    memory_check.check(config, model, found.peak - 1, part)
+  memory_check.check(config, model, found.peak, part)
 
 
 GROUPS = RolloutShape(
