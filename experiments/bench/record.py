@@ -8,6 +8,19 @@ import jax
 
 from experiments import workdir
 
+FIELDS = (
+  "kind",
+  "model",
+  "batch",
+  "roofline_fraction",
+  "mfu",
+  "useful_slot_fraction",
+  "tokens_per_second",
+  "peak_memory_gib",
+  "idle_fraction",
+)
+"""What every file has; null where a kind does not measure it."""
+
 RESULTS = pathlib.Path(__file__).parents[1] / "results" / "bench"
 
 
@@ -37,11 +50,15 @@ def write(
     name: of the file.
     values: what was measured; `devices` of them say how many worked.
   """
-  whole = values | {
-    "hardware": device_name(values["devices"]),
-    "jax": jax.__version__,
-    "commit": workdir.commit(),
-  }
+  whole = (
+    dict.fromkeys(FIELDS)
+    | values
+    | {
+      "hardware": device_name(values["devices"]),
+      "jax": jax.__version__,
+      "commit": workdir.commit(),
+    }
+  )
   path = folder / (re.sub(r"[^a-z0-9._-]+", "-", name.lower()) + ".json")
   folder.mkdir(parents=True, exist_ok=True)
   workdir.write_json(path, whole)

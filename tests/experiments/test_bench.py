@@ -12,6 +12,7 @@ import pytest
 from experiments import memory_check, settings
 from experiments.bench import __main__ as bench
 from experiments.bench import peaks, peers, roofline, sampler, table, update
+from experiments.bench.record import FIELDS, RESULTS
 from experiments.config_file import UsageError
 from experiments.tables import TableError
 from leap_jax.models.config import ModelConfig
@@ -319,6 +320,15 @@ def test_peers_take_a_queue_in_batches(monkeypatch):
   config.sampler.max_slots = 500
   with pytest.raises(UsageError, match="500 for 2048 rows in groups of 8"):
     next(peers.measure(config, 1, [], [], peers.Effort(1, 1.0)))
+
+
+def test_every_file_has_the_fields_that_are_compared():
+  files = sorted(RESULTS.glob("*.json"))
+  assert files
+  for path in files:
+    found = json.loads(path.read_text())
+    assert set(FIELDS) <= set(found), path
+    assert all(found[name] is not None for name in ("kind", "model", "batch"))
 
 
 def test_the_readmes_table_is_the_generated_one():
