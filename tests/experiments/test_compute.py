@@ -9,7 +9,8 @@ from experiments import compute, programs
 from experiments.bench import bare_run
 from experiments.config_file import UsageError
 from experiments.configs import base
-from leap_jax import sharding, update
+from leap_jax import policy_io, sharding, update
+from leap_jax.pretrained import hf_export
 
 
 def parts(model, params, **policy):
@@ -55,6 +56,37 @@ def test_adapters_are_all_that_is_trained(model, params):
   assert set(state.params) == {"value"} and dtypes(state.params) == {"float32"}
   assert dtypes(training.frozen) == dtypes(policy) == {"bfloat16"}
   jax.tree.map(np.testing.assert_array_equal, policy, training.frozen)
+
+
+def test_adapters_are_merged_into_what_a_run_leaves(
+  model, params, vocabulary, tmp_path
+):
+  training, _, state = parts(
+    model, params, lora_rank=2, lora_alpha=6.0, lora_targets=("value", "down")
+  )
+  rng = np.random.default_rng(0)
+  adapters = jax.tree.map(
+    lambda x: rng.standard_normal(x.shape, np.float32), state.params
+  )
+  state = state._replace(params=adapters)
+  merged = compute.exported(training.trained, training.frozen, state)
+  policy_io.save(tmp_path / "policy", model, merged, vocabulary, np.float32)
+  hf_export.export(
+    tmp_path / "exported",
+    *policy_io.load(tmp_path / "policy"),
+    dtype="float32",
+  )
+  _, found, _ = policy_io.load(tmp_path / "exported")
+  expected = jax.tree.map(np.array, params)
+  for name, adapter in adapters.items():
+    expected["blocks"][name]["kernel"] += 3.0 * np.stack(
+      [a @ b for a, b in zip(adapter["lora_a"], adapter["lora_b"], strict=True)]
+    )
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5),
+    found,
+    expected,
+  )
 
 
 def test_adapters_go_on_from_their_own_base_only(model, params):
