@@ -143,23 +143,19 @@ def _file_name(kind: str, name: str, found: Mapping[str, Any]) -> str:
   return "_".join(parts)
 
 
-def _line_of(error: Exception) -> str | None:
-  """What an error says, if that is all there is to say."""
+def _end_of(error: Exception) -> tuple[str | None, int]:
+  """What an error says, None if that is not all there is to say; the status."""
   from experiments.state import NonFinite
   from kernels_eval.client import HarnessError
   from leap_jax import fitting, sharding
   from leap_jax.policy_error import PolicyError
 
-  known = (
-    HarnessError
-    | NonFinite
-    | PolicyError
-    | fitting.DoesNotFit
-    | sharding.MeshError
-  )
+  if isinstance(error, PolicyError):
+    return str(error), EXIT_USAGE
+  known = HarnessError | NonFinite | fitting.DoesNotFit | sharding.MeshError
   if isinstance(error, known):
-    return str(error)
-  return fitting.out_of_memory(error)
+    return str(error), EXIT_FAILED
+  return fitting.out_of_memory(error), EXIT_FAILED
 
 
 def main(argv: list[str]) -> int:
@@ -191,11 +187,11 @@ def main(argv: list[str]) -> int:
     print(f"experiments.bench: {error}", file=sys.stderr)
     return EXIT_USAGE
   except Exception as error:
-    line = _line_of(error)
+    line, status = _end_of(error)
     if line is None:
       raise
     print(f"experiments.bench: {line}", file=sys.stderr)
-    return EXIT_FAILED
+    return status
   return EXIT_OK
 
 

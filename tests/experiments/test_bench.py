@@ -186,6 +186,10 @@ def test_rows_wait_for_slots(tmp_path):
       ],
       "config.run.model_devices=2: decoding is measured on one device",
     ),
+    (
+      ["bench", "step", f"--config={CONFIG}", "--config.policy.source=nowhere"],
+      "no policy in nowhere",
+    ),
     *(
       (
         [

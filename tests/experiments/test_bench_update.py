@@ -87,14 +87,14 @@ def test_an_update_that_is_not_finite_is_one_line():
     state.NonFinite, match="loss nan, gradient norm inf"
   ) as at:
     update.timed(prepared, None, repeats=1)
-  assert bench._line_of(at.value) == str(at.value)
+  assert bench._end_of(at.value)[0] == str(at.value)
 
 
 def test_a_device_without_memory_is_one_line_and_a_mistake_of_ours_is_not():
   with pytest.raises(jax.errors.JaxRuntimeError) as at:
     jnp.zeros(2**46).block_until_ready()
-  assert "no more memory (Out of memory" in bench._line_of(at.value)
-  assert bench._line_of(RuntimeError("RESOURCE_EXHAUSTED")) is None
+  assert "no more memory (Out of memory" in bench._end_of(at.value)[0]
+  assert bench._end_of(RuntimeError("RESOURCE_EXHAUSTED"))[0] is None
 
 
 def test_a_step_without_a_tokenizer_is_refused(capsys):
