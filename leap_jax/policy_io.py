@@ -118,6 +118,11 @@ def open_policy(
         f"{path} holds the chat format that it was trained with; unset "
         "config.policy.system_prompt, chat_template and thinking"
       )
+    if not (path / "policy.json").is_file():
+      raise PolicyError(
+        f"no policy in {path}: policy.json is missing, which a run writes, and "
+        "so is config.json of a Hugging Face folder"
+      )
     return _open_own(path)
   # Needed for published weights alone, as is jinja2, which it loads.
   from leap_jax.pretrained import published

@@ -7,6 +7,10 @@ from leap_jax.models.config import ModelConfig
 from leap_jax.policy_error import PolicyError
 from leap_jax.tokenizer import Tokenizer
 
+# Published embeddings are filled up to a round number: Qwen2.5's 151,665 ids to
+# 151,936 or 152,064 rows.
+_MOST_UNUSED = 1024
+
 
 class OpenPolicy(NamedTuple):
   """Sizes and tokenizer, and how to get the parameters."""
@@ -43,4 +47,10 @@ def padding_ids(where: object, tokenizer: Tokenizer, rows: int) -> int:
         f"{where}: the tokenizer has {tokenizer.vocab_size} ids, the model "
         f"{rows}; it belongs to another model"
       )
-  return max(rows - tokenizer.vocab_size, 0)
+  unused = max(rows - tokenizer.vocab_size, 0)
+  if unused > max(_MOST_UNUSED, rows // 20):
+    raise PolicyError(
+      f"{where}: the model has {rows} ids, the tokenizer only "
+      f"{tokenizer.vocab_size}; it belongs to another model"
+    )
+  return unused

@@ -5,6 +5,16 @@ from typing import Any
 
 from leap_jax.models.rope import Scaling
 
+_SIZES = (
+  "vocab_size",
+  "width",
+  "num_layers",
+  "num_heads",
+  "num_kv_heads",
+  "head_size",
+  "mlp_width",
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig:
@@ -48,6 +58,19 @@ class ModelConfig:
     Raises:
       ValueError: with what does not go together.
     """
+    for name in _SIZES:
+      value = getattr(self, name)
+      if not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name}={value!r} must be an integer above 0")
+    if self.num_heads % self.num_kv_heads:
+      raise ValueError(
+        f"num_kv_heads={self.num_kv_heads} must divide "
+        f"num_heads={self.num_heads}"
+      )
+    if self.head_size % 2:
+      raise ValueError(
+        f"head_size={self.head_size} must be even: its halves are rotated"
+      )
     if self.local_layers and not (self.local_window or 0) > 0:
       raise ValueError(
         f"local_window={self.local_window}: layers {self.local_layers} see "

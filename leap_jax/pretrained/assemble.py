@@ -83,9 +83,14 @@ def assemble(
     array = np.empty(leaf.shape, dtype)
     for i, name in enumerate(leaf.names):
       part = _finite(source, name)
+      at = i if leaf.is_stacked else ...
       # Assignment converts and transposes in one pass.
-      array[i if leaf.is_stacked else ...] = (
-        part.T if leaf.is_transposed else part
-      )
+      with np.errstate(over="ignore"):
+        array[at] = part.T if leaf.is_transposed else part
+      narrowed = part.dtype.itemsize > array.dtype.itemsize
+      if narrowed and not np.isfinite(array[at].astype(np.float32)).all():
+        raise PolicyError(
+          f"{name} has values beyond {array.dtype}: they would be infinite"
+        )
     params[leaf.path] = place(leaf.path, array)
   return traverse_util.unflatten_dict(params)

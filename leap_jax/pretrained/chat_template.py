@@ -68,7 +68,15 @@ def render(
       documents=None,
       **variables,
     )
-  except (jinja2.TemplateError, TypeError, ValueError, KeyError) as error:
+  except (
+    jinja2.TemplateError,
+    TypeError,
+    ValueError,
+    KeyError,
+    AttributeError,
+    ArithmeticError,  # the sandbox's: a range that is too long
+    RecursionError,
+  ) as error:
     line = str(error).split("\n")[0]
     raise PolicyError(f"the chat template cannot be used: {line}") from None
 

@@ -66,14 +66,16 @@ def _byte_level(file, vocabulary):
       f"{', '.join(_PRE)}"
     )
   merges = file.metadata.get("tokenizer.ggml.merges", ())
-  inner = tokenizers.Tokenizer(
-    models.BPE(
+  try:
+    model = models.BPE(
       vocab=vocabulary,
       merges=[tuple(merge.split(" ")) for merge in merges],
       # Llama 3: a word that is a token is one, whatever the merges say.
       ignore_merges=pre == "llama-bpe",
     )
-  )
+  except Exception as error:  # the library raises bare Exception
+    raise PolicyError(f"{file.path}: damaged merges: {error}") from None
+  inner = tokenizers.Tokenizer(model)
   # No normalizer: any text comes back as it was.
   inner.pre_tokenizer = pre_tokenizers.Sequence(_PRE[pre]())
   inner.decoder = decoders.ByteLevel()

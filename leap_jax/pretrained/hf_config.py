@@ -30,6 +30,70 @@ def _supported(config, field, allowed):
     _refuse(f"config.json: {field}={value!r} is not supported")
 
 
+_NEEDED_COUNTS = (
+  "vocab_size",
+  "hidden_size",
+  "num_hidden_layers",
+  "num_attention_heads",
+  "intermediate_size",
+  "max_position_embeddings",
+)
+_COUNTS = ("num_key_value_heads", "head_dim")  # null is as if not there
+_NUMBERS = (
+  "rms_norm_eps",
+  "query_pre_attn_scalar",
+  "rope_theta",
+  "rope_local_base_freq",
+)
+_KINDS = ("full_attention", "sliding_attention")  # of layers
+
+
+def _count(fields, name):
+  value = fields[name]
+  if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    _refuse(f"config.json: {name}={value!r} must be an integer above 0")
+  return value
+
+
+def _number(fields, name):
+  value = fields[name]
+  is_number = isinstance(value, int | float) and not isinstance(value, bool)
+  if not is_number or not 0 < value < math.inf:
+    _refuse(f"config.json: {name}={value!r} must be a number above 0")
+  return float(value)
+
+
+def _check_fields(config):
+  """Refuses what is there and cannot be what it is called."""
+  for name in _NEEDED_COUNTS:
+    if name in config:  # else it is told to be missing where it is read
+      _count(config, name)
+  for name in _COUNTS:
+    if config.get(name) is not None:
+      _count(config, name)
+  for name in _NUMBERS:
+    if name in config and not (name == "rope_theta" and config[name] is None):
+      _number(config, name)
+  for name in ("rope_parameters", "rope_scaling"):
+    if not isinstance(config.get(name), Mapping | None):
+      _refuse(f"config.json: {name}={config[name]!r} must be an object or null")
+  unlike = config.get("no_rope_layers") or ()
+  if not isinstance(unlike, list | tuple) or 0 in unlike:
+    _refuse("config.json: no_rope_layers is not supported: all layers rotate")
+  types = config.get("layer_types")
+  if types is None:
+    return
+  layers = config.get("num_hidden_layers")
+  if not isinstance(types, list | tuple) or len(types) != layers:
+    _refuse(f"config.json: layer_types must name each of {layers} layers")
+  for kind in types:
+    if kind not in _KINDS:
+      _refuse(
+        f"config.json: layer_types with {kind!r} is not supported; those that "
+        f"are: {', '.join(_KINDS)}"
+      )
+
+
 def _yarn(rope, factor):
   for field in ("mscale", "mscale_all_dim"):
     if rope.get(field):
@@ -59,17 +123,26 @@ def _scaling(rope: Mapping[str, Any] | None, max_context: int) -> Scaling:
       f"config.json: rope scaling {kind!r} is not supported; those that are: "
       "default, linear, llama3, yarn"
     )
-  factor = float(rope["factor"])
+  factor = _number(rope, "factor")
   if kind == "linear":
     return Scaling("linear", factor)
   original = int(rope.get("original_max_position_embeddings") or max_context)
   if kind == "llama3":
+    low, high = (
+      _number(rope, "low_freq_factor"),
+      _number(rope, "high_freq_factor"),
+    )
+    if not low < high:
+      _refuse(
+        f"config.json: low_freq_factor={low:g} must be below "
+        f"high_freq_factor={high:g}"
+      )
     return Scaling(
       "llama3",
       factor,
       original,
-      low_frequency_factor=float(rope["low_freq_factor"]),
-      high_frequency_factor=float(rope["high_freq_factor"]),
+      low_frequency_factor=low,
+      high_frequency_factor=high,
     )
   return Scaling("yarn", factor, original, **_yarn(rope, factor))
 
@@ -189,7 +262,9 @@ def _gemma3(config):
   has_bias = bool(config.get("attention_bias", False))
   types = config.get("layer_types")
   if types is None:
-    every = config.get("sliding_window_pattern", 6)
+    every = _count(
+      {"sliding_window_pattern": 6} | config, "sliding_window_pattern"
+    )
     local = [i for i in range(_layers(config)) if (i + 1) % every]
   else:
     local = [i for i, kind in enumerate(types) if kind == "sliding_attention"]
@@ -235,6 +310,7 @@ def family_of(config: Mapping[str, Any]) -> str:
     PolicyError: it is another one.
   """
   names = config.get("architectures") or ["none"]
+  names = [names] if isinstance(names, str) else names
   if names[0] not in FAMILIES:
     raise PolicyError(
       f"config.json: architecture {names[0]} is not supported; those that "
@@ -253,12 +329,17 @@ def model_config(config: dict[str, Any]) -> ModelConfig:
   make = FAMILIES[family_of(config)]
   quantization = config.get("quantization_config")
   if quantization:
-    method = quantization.get("quant_method", "unknown")
+    method = quantization
+    if isinstance(quantization, Mapping):
+      method = quantization.get("quant_method", "unknown")
     raise PolicyError(
       f"config.json: weights quantized by {method!r} are not supported; use "
       "BF16, FP16 or FP32 weights, or a GGUF file"
     )
+  _check_fields(config)
   try:
     return make(config)
   except KeyError as error:
     raise PolicyError(f"config.json: field {error} is missing") from None
+  except (TypeError, ValueError, AttributeError, ArithmeticError) as error:
+    raise PolicyError(f"config.json: {error}") from None

@@ -43,12 +43,21 @@ def _template(folder, settings):
   """The chat template: a file of its own, or a field; None without one."""
   path = folder / "chat_template.jinja"
   if path.is_file():
-    return path.read_text()
+    try:
+      return path.read_text()
+    except UnicodeDecodeError as error:
+      raise PolicyError(f"{path} is damaged: {error}") from None
   template = settings.get("chat_template")
   if template is None:
     template = _optional(folder / "chat_template.json").get("chat_template")
   if isinstance(template, Sequence) and not isinstance(template, str):
-    named = {entry["name"]: entry["template"] for entry in template}
+    try:
+      named = {entry["name"]: entry["template"] for entry in template}
+    except (KeyError, TypeError) as error:
+      raise PolicyError(
+        f"{folder}: a list of chat templates without {error}: each has a name "
+        "and a template"
+      ) from None
     template = named.get("default")
   return template
 
@@ -58,20 +67,28 @@ def _stop_tokens(folder, config, inner, settings):
   found = _optional(folder / "generation_config.json").get("eos_token_id")
   if found is None:
     found = config.get("eos_token_id")
-  ids = list(found) if isinstance(found, Sequence) else [found]
+  is_list = isinstance(found, Sequence) and not isinstance(found, str)
+  ids = list(found) if is_list else [found]
   own = _text_of(settings.get("eos_token"))
   ids.append(inner.token_to_id(own) if own else None)
   ids = list(dict.fromkeys(i for i in ids if i is not None))
+  added = inner.get_added_tokens_decoder()
   for i in ids:
+    if not isinstance(i, int) or i < 0:
+      raise PolicyError(f"eos_token_id={i!r} must be an id, or a list of ids")
     if inner.id_to_token(i) is None:
       raise PolicyError(
-        f"{folder}: the model ends answers with id {i}, which the tokenizer "
-        "does not have; tokenizer.json belongs to another model"
+        f"the model ends answers with id {i}, which the tokenizer does not "
+        "have; tokenizer.json belongs to another model"
+      )
+    if i not in added or not added[i].special:
+      raise PolicyError(
+        f"the model ends answers with id {i}, which is "
+        f"{inner.id_to_token(i)!r} for the tokenizer and no special token; "
+        "tokenizer.json belongs to another model"
       )
   if not ids:
-    raise PolicyError(
-      f"{folder}: no file names an eos_token_id: answers would never end"
-    )
+    raise PolicyError("no file names an eos_token_id: answers would never end")
   return ids
 
 

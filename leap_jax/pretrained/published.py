@@ -107,7 +107,10 @@ def open_gguf(path: pathlib.Path, overrides: ChatOverrides) -> OpenPolicy:
   """
   file = gguf_file.open_file(path)
   architecture = gguf_config.architecture(file)
-  config = gguf_config.model_config(file)
+  try:
+    config = gguf_config.model_config(file)
+  except (TypeError, ValueError, ArithmeticError) as error:
+    raise PolicyError(f"{path} is damaged: {error}") from None
   tokenizer: Tokenizer = gguf_tokenizer.load(file, overrides)
   config = _padded(path, config, tokenizer)
   read = functools.partial(

@@ -83,6 +83,8 @@ def _shards(folder):
     places = json.loads(index.read_text())["weight_map"]
     shards = {}
     for name, file in places.items():
+      if not isinstance(file, str):
+        raise TypeError(f"{name} lies in {file!r}, which is no file name")
       shards.setdefault(file, set()).add(name)
   except (ValueError, KeyError, TypeError, AttributeError) as error:
     raise PolicyError(f"{index}: damaged index: {error!r}") from None

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from leap_jax.policy_error import PolicyError
 from leap_jax.pretrained.safetensors_file import DTYPES
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
@@ -26,6 +27,10 @@ def num_bytes(tensor: Tensor, dtype: np.dtype) -> int:
   return math.prod(tensor.shape) * np.dtype(dtype).itemsize
 
 
+def _is_finite(array):
+  return bool(np.isfinite(array.astype(np.float32)).all())
+
+
 def write(
   path: pathlib.Path, tensors: Sequence[Tensor], dtype: np.dtype
 ) -> None:
@@ -33,6 +38,7 @@ def write(
 
   Raises:
     OSError: of the file system.
+    PolicyError: a value that was finite is not in that dtype.
   """
   dtype = np.dtype(dtype)
   entries, end = {"__metadata__": {"format": "pt"}}, 0
@@ -48,6 +54,13 @@ def write(
   with path.open("wb") as file:
     file.write(len(header).to_bytes(8, "little") + header)
     for tensor in tensors:
-      array = np.ascontiguousarray(tensor.make()).astype(dtype, copy=False)
+      whole = np.ascontiguousarray(tensor.make())
+      with np.errstate(over="ignore"):
+        array = whole.astype(dtype, copy=False)
+      if dtype.itemsize < whole.dtype.itemsize and not _is_finite(array):
+        raise PolicyError(
+          f"{tensor.name} has values beyond {_NAMES[dtype]}: they would be "
+          "infinite; use a wider dtype"
+        )
       assert array.shape == tensor.shape, tensor.name
       file.write(array.reshape(-1).view(np.uint8))

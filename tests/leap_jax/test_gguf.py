@@ -31,19 +31,19 @@ SMALL = dict(
 )  # fmt: skip
 FAMILIES = {
   "llama": ModelConfig(
-    vocab_size=0, **SMALL, has_qk_norm=False, tied_head=False,
+    vocab_size=8, **SMALL, has_qk_norm=False, tied_head=False,
     rope_scaling=Scaling("llama3", 32.0, 8192),
   ),
   "qwen2": ModelConfig(
-    vocab_size=0, **SMALL, has_qk_norm=False, has_qkv_bias=True,
+    vocab_size=8, **SMALL, has_qk_norm=False, has_qkv_bias=True,
     padding_ids=3,
   ),
   "qwen3": ModelConfig(
-    vocab_size=0, **SMALL, tied_head=False,
+    vocab_size=8, **SMALL, tied_head=False,
     rope_scaling=Scaling("linear", 2.0),
   ),
   "gemma3": ModelConfig(
-    vocab_size=0, **SMALL, has_post_norms=True, norm_offset=1.0,
+    vocab_size=8, **SMALL, has_post_norms=True, norm_offset=1.0,
     embedding_scale=32**0.5, activation="gelu_tanh", attention_scale=8**-0.5,
     local_layers=(0, 1), local_window=16, local_rope_theta=1e4,
   ),

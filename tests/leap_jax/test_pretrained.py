@@ -158,9 +158,12 @@ def change_config(folder, **fields):
       },
       "sliding_window=None must be a number of tokens, since layer 0",
     ),
-    ({"num_hidden_layers": 4}, r"layers\.3\.\S+ is missing"),
     (
-      {"num_hidden_layers": 2},
+      {"num_hidden_layers": 4, "layer_types": None},
+      r"layers\.3\.\S+ is missing",
+    ),
+    (
+      {"num_hidden_layers": 2, "layer_types": None},
       r"belong to no part of the model, such as model.layers\.2\.",
     ),
     (
@@ -268,7 +271,7 @@ def test_a_model_without_chat_template_is_named_or_gets_one(folder):
 
 def test_nothing_there_is_named(tmp_path):
   refused(tmp_path / "nowhere", "no policy in")
-  refused(tmp_path, "policy.json is missing")
+  refused(tmp_path, "policy.json is missing, .* config.json of a Hugging Face")
 
 
 def test_a_decoder_that_transformers_has_not_is_refused(model):
