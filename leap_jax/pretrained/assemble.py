@@ -87,8 +87,8 @@ def assemble(
       # Assignment converts and transposes in one pass.
       with np.errstate(over="ignore"):
         array[at] = part.T if leaf.is_transposed else part
-      narrowed = part.dtype.itemsize > array.dtype.itemsize
-      if narrowed and not np.isfinite(array[at].astype(np.float32)).all():
+      is_cast = part.dtype != array.dtype
+      if is_cast and not np.isfinite(array[at].astype(np.float32)).all():
         raise PolicyError(
           f"{name} has values beyond {array.dtype}: they would be infinite"
         )

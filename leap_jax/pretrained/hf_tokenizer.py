@@ -44,7 +44,7 @@ def _template(folder, settings):
   path = folder / "chat_template.jinja"
   if path.is_file():
     try:
-      return path.read_text()
+      return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
       raise PolicyError(f"{path} is damaged: {error}") from None
   template = settings.get("chat_template")

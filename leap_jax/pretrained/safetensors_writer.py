@@ -57,7 +57,7 @@ def write(
       whole = np.ascontiguousarray(tensor.make())
       with np.errstate(over="ignore"):
         array = whole.astype(dtype, copy=False)
-      if dtype.itemsize < whole.dtype.itemsize and not _is_finite(array):
+      if dtype != whole.dtype and not _is_finite(array):
         raise PolicyError(
           f"{tensor.name} has values beyond {_NAMES[dtype]}: they would be "
           "infinite; use a wider dtype"

@@ -1,19 +1,21 @@
 """Files of published policies that are damaged, or of another model: one line
 each, before any weights are read."""
 
+import dataclasses
 import json
 import pathlib
 
+import jax
 import numpy as np
 import pytest
+import safetensors.numpy
 import tokenizers
 
 from leap_jax import policy_io
 from leap_jax.models import sizes
-from leap_jax.models.config import ModelConfig
 from leap_jax.policy_error import PolicyError
 from leap_jax.policy_source import padding_ids
-from leap_jax.pretrained import hf_export, safetensors_writer
+from leap_jax.pretrained import hf_export
 from tests.leap_jax import hf_folders
 
 GOLDEN = json.loads(
@@ -123,11 +125,8 @@ def test_all_layers_rotate_may_be_said(tmp_path):
 
 @pytest.mark.parametrize("field", ["vocab_size", "num_heads", "mlp_width"])
 def test_a_decoder_has_positive_sizes(model, field):
-  import dataclasses
-
   with pytest.raises(ValueError, match=f"{field}=0 must be an integer above 0"):
     dataclasses.replace(model, **{field: 0})
-  assert isinstance(model, ModelConfig)
 
 
 @pytest.mark.parametrize(
@@ -210,9 +209,11 @@ def test_an_index_names_files(tmp_path):
     policy_io.open_policy(folder)
 
 
-def test_what_a_narrower_type_cannot_hold_is_named(tmp_path, model, params):
+@pytest.mark.parametrize("kept", ["float32", "bfloat16"])
+def test_what_a_narrower_type_cannot_hold_is_named(tmp_path, kept):
   folder = written(tmp_path / "in", "qwen3")
   config, params, tokenizer = policy_io.load(folder)
+  params = jax.tree.map(lambda x: x.astype(kept), params)
   scale = params["final_norm"]["scale"]
   params["final_norm"]["scale"] = scale.at[0].set(1e6)
   hf_export.export(
@@ -222,11 +223,30 @@ def test_what_a_narrower_type_cannot_hold_is_named(tmp_path, model, params):
     hf_export.export(
       tmp_path / "narrow", config, params, tokenizer, dtype="float16"
     )
+  assert not list(tmp_path.glob("narrow/*.safetensors"))
 
 
 def test_a_stored_value_beyond_the_type_in_use_is_named(tmp_path):
-  path = tmp_path / "w.safetensors"
-  make = lambda: np.full(4, 1e300)
-  tensor = safetensors_writer.Tensor("w", (4,), make)
-  with pytest.raises(PolicyError, match="w has values beyond F32"):
-    safetensors_writer.write(path, [tensor], np.dtype("float32"))
+  folder = written(tmp_path, "qwen3")
+  path = folder / "model.safetensors"
+  tensors = safetensors.numpy.load_file(path)
+  norm = tensors["model.norm.weight"].astype(np.float64)
+  norm[1] = 1e300
+  safetensors.numpy.save_file(tensors | {"model.norm.weight": norm}, path)
+  with pytest.raises(PolicyError, match="model.norm.weight has values beyond"):
+    policy_io.load(folder)
+
+
+@pytest.mark.parametrize("field, value", [("num_heads", 0), ("head_size", 3)])
+def test_a_damaged_record_of_a_run_is_named(
+  tmp_path, model, params, vocabulary, field, value
+):
+  policy_io.save(tmp_path, model, params, vocabulary, np.float32)
+  record = json.loads((tmp_path / "policy.json").read_text())
+  places = (record, *record.values())
+  (place,) = [r for r in places if isinstance(r, dict) and field in r]
+  place[field] = value
+  (tmp_path / "policy.json").write_text(json.dumps(record))
+  with pytest.raises(PolicyError, match=f"{field}={value}") as caught:
+    policy_io.open_policy(tmp_path)
+  assert "\n" not in str(caught.value)
