@@ -19,6 +19,19 @@ _ENVIRONMENT = {
 }
 
 
+def needs_ray():
+  """Skips where Ray is not installed."""
+  pytest.importorskip("ray", reason="needs pip install -e '.[ray]'")
+
+
+def gone(pid):
+  """Whether a process has ended."""
+  return machine.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:1] in (
+    [],
+    [b"Z"],
+  )
+
+
 class Machines:
   """A cluster whose first node judges nothing, as a learner's may."""
 

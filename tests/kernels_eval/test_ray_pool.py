@@ -4,20 +4,17 @@ import collections
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 import tempfile
 import time
-import types
 
 import msgspec
 import pytest
 
-from kernels_eval import client, ray_cluster, ray_pool, worker
+from kernels_eval import client, ray_pool, worker
 from kernels_eval.schema import HARNESS_VERSION, Request, Status
 from kernels_eval.settings import Settings
-from tests.kernels_eval.machine import kill, processes, read, wait_for
-from tests.kernels_eval.ray_machines import machines
+from tests.kernels_eval.machine import processes, read, wait_for
+from tests.kernels_eval.ray_machines import gone, machines, needs_ray
 from tests.kernels_eval.test_processes import (
   BUSY,
   FAR,
@@ -45,13 +42,9 @@ MIXED = [
 ]
 
 
-def _needs_ray():
-  pytest.importorskip("ray", reason="needs pip install -e '.[ray]'")
-
-
 @pytest.fixture(scope="module")
 def cluster():
-  _needs_ray()
+  needs_ray()
   with machines(3) as cluster:
     yield cluster
 
@@ -84,13 +77,6 @@ def _judges(pids):
   return set().union(*(processes(_folder(pid)) for pid in pids)) - set(pids)
 
 
-def _gone(pid):
-  return read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[:1] in (
-    [],
-    [b"Z"],
-  )
-
-
 def _statuses(answers):
   return [a.status for a in answers]
 
@@ -115,28 +101,6 @@ def _same(answers):
     msgspec.structs.replace(a, compile_ms=0.0, run_ms=0.0, judge_ms=0.0)
     for a in answers
   ]
-
-
-@pytest.mark.parametrize(
-  "num_gpus, asked_for, wanted",
-  [(8.0, 1, 1.0), (8.0, 2, 2.0), (1.0, 2, 1.0), (0.5, 1, 0.5), (0.0, 1, 0.0)],
-)
-def test_an_agent_has_the_gpus_that_it_uses(num_gpus, asked_for, wanted):
-  """So that Ray gives the others to others."""
-  _needs_ray()
-  asked = {}
-
-  def options(**given):
-    asked.update(given)
-    return types.SimpleNamespace(remote=lambda: "agent")
-
-  connection = object.__new__(ray_cluster.Connection)
-  connection.ray = types.SimpleNamespace(
-    remote=lambda kind: types.SimpleNamespace(options=options)
-  )
-  machine = ray_cluster.Machine("1" * 56, "host", 16.0, num_gpus)
-  assert connection.start_agent(object, machine, 4, asked_for) == "agent"
-  assert (asked["num_cpus"], asked["num_gpus"]) == (4, wanted)
 
 
 def test_answers_are_those_of_the_local_pool_and_the_end_leaves_nothing(
@@ -165,7 +129,7 @@ def test_answers_are_those_of_the_local_pool_and_the_end_leaves_nothing(
     for pid in _judges(pids) | set(pids):
       for part in ("cmdline", "environ"):
         assert str(SEED).encode() not in read(f"/proc/{pid}/{part}")
-  assert wait_for(lambda: all(map(_gone, pids)), 10)
+  assert wait_for(lambda: all(map(gone, pids)), 10)
   assert _judges(pids) == set()
   for pid in pids:
     folder = pathlib.Path(_folder(pid))
@@ -241,7 +205,7 @@ def test_a_machine_that_dies_loses_no_candidate(cluster, pool):
   assert _statuses(answers) == expected
   assert node.node_id not in pool._nodes
   assert pool.num_restarts == 1
-  assert wait_for(lambda: _gone(pid) and not _judges([pid]), 5), _judges([pid])
+  assert wait_for(lambda: gone(pid) and not _judges([pid]), 5), _judges([pid])
   # Another one joins and gets work.
   joined = cluster.add().node_id
   for i in range(20):
@@ -283,7 +247,7 @@ def test_an_agent_that_hangs_is_given_up_and_tried_again(cluster, monkeypatch):
     assert _statuses(answers) == expected
     assert time.monotonic() - started < 20
     assert "did not answer in time" in pool._lost[machine]
-    assert wait_for(lambda: _gone(pid) and not _judges([pid]), 20)
+    assert wait_for(lambda: gone(pid) and not _judges([pid]), 20)
     # Its machine is well; a new agent starts there.
     end = time.monotonic() + 30
     while machine in pool._lost and time.monotonic() < end:
@@ -302,91 +266,6 @@ def test_machines_of_another_version_are_refused(cluster, monkeypatch):
   words = f"the harness there has version {HARNESS_VERSION}, here it has 0.1"
   assert words in str(error.value)
   assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-  "address,words",
-  [
-    ("ray://127.0.0.1:10001", "not of the form host:port"),
-    ("127.0.0.1", "not of the form host:port"),
-    ("127.0.0.1:9", "no Ray cluster at 127.0.0.1:9 .*ray start --head"),
-    ("127.0.0.1:99999", "no Ray cluster at 127.0.0.1:99999"),
-    ("no.such.host.invalid:6379", "no Ray cluster at no.such.host.invalid"),
-  ],
-)
-def test_a_wrong_address_is_one_line(address, words):
-  _needs_ray()
-  with pytest.raises(client.HarnessError, match=words) as error:
-    ray_pool.RayPool(address=address)
-  assert "\n" not in str(error.value)
-
-
-_ALONE = """
-import sys
-from kernels_eval import ray_pool
-from kernels_eval.settings import Settings
-from kernels_eval.schema import Request
-settings = Settings(run_cpu_s=60, run_wall_s=60, access_limit=10**12)
-for text in sys.argv[1:]:
-  with ray_pool.RayPool(num_workers=1, settings=settings) as pool:
-    print(pool.description, flush=True)
-    answer, = pool.evaluate([Request("", "vector_add", text)])
-    print(answer.status, flush=True)
-"""
-
-
-def _alone(folder, *texts):
-  return subprocess.Popen(
-    [sys.executable, "-c", _ALONE, *texts],
-    stdout=subprocess.PIPE,
-    text=True,
-    cwd=ROOT,
-    env={
-      **{k: v for k, v in os.environ.items() if not k.startswith("RAY_")},
-      "HOME": str(folder),
-      "TMPDIR": str(folder),
-      "XDG_CACHE_HOME": os.environ.get(
-        "XDG_CACHE_HOME", str(pathlib.Path.home() / ".cache")
-      ),
-    },
-  )
-
-
-def test_without_an_address_a_cluster_is_started_here_and_ended():
-  _needs_ray()
-  with tempfile.TemporaryDirectory(prefix="ke-") as folder:
-    with _alone(folder, GOOD, TRAP) as process:
-      said = process.stdout.read().splitlines()
-    assert process.returncode == 0
-    assert said[0].startswith("1 judges on 1 machine (Ray ")
-    assert said[1::2] == ["passed", "runtime_error"]
-    assert wait_for(lambda: not processes(folder), 5), processes(folder)
-    assert os.listdir(folder) == []
-
-
-def test_a_killed_learner_takes_its_cluster_and_judges_with_it():
-  _needs_ray()
-  with tempfile.TemporaryDirectory(prefix="ke-") as folder:
-    with _alone(folder, BUSY) as process:
-      process.stdout.readline()
-      assert wait_for(
-        lambda: any(
-          read(f"/proc/{pid}/comm").startswith(b"ke_host")
-          for pid in processes(folder)
-        ),
-        5,
-      )
-      process.kill()
-    # Ray's own helpers notice half a minute later.
-    assert wait_for(
-      lambda: all(
-        read(f"/proc/{pid}/comm").startswith((b"ray::Dash", b"ray::Runt"))
-        for pid in processes(folder)
-        if not _gone(pid)
-      ),
-      10,
-    ), processes(folder)
-    kill(folder)
 
 
 def test_the_end_of_all_machines_is_said(cluster):
