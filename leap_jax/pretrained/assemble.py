@@ -8,6 +8,7 @@ import numpy as np
 from flax import traverse_util
 
 from leap_jax.policy_error import PolicyError
+from leap_jax.pretrained.narrowing import check_cast
 from leap_jax.pretrained.tensor_names import Leaf
 from leap_jax.pretrained.tensor_source import TensorSource
 
@@ -75,7 +76,8 @@ def assemble(
     The tree that `transformer.init` makes.
 
   Raises:
-    PolicyError: a tensor is missing, unknown, of another shape or not finite.
+    PolicyError: a tensor is missing, unknown, of another shape, not finite or
+      beyond `dtype`.
   """
   _check(leaves, source, ignored)
   params = {}
@@ -87,10 +89,6 @@ def assemble(
       # Assignment converts and transposes in one pass.
       with np.errstate(over="ignore"):
         array[at] = part.T if leaf.is_transposed else part
-      is_cast = part.dtype != array.dtype
-      if is_cast and not np.isfinite(array[at].astype(np.float32)).all():
-        raise PolicyError(
-          f"{name} has values beyond {array.dtype}: they would be infinite"
-        )
+      check_cast(f"{source.where}: {name}", part.dtype, array[at])
     params[leaf.path] = place(leaf.path, array)
   return traverse_util.unflatten_dict(params)

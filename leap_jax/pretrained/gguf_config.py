@@ -110,16 +110,11 @@ def model_config(file: GgufFile) -> ModelConfig:
     raise PolicyError(
       f"{file.path}: layers with unlike heads are not supported"
     )
-  for key, value in (
-    ("attention.head_count", heads),
-    ("attention.head_count_kv", kv_heads),
-    ("embedding_length", width),
-    ("block_count", num_layers),
-  ):
-    if not isinstance(value, int) or value < 1:
-      raise PolicyError(
-        f"{file.path}: {name}.{key}={value!r} must be an integer above 0"
-      )
+  if not isinstance(heads, int) or heads < 1:
+    raise PolicyError(
+      f"{file.path}: {name}.attention.head_count={heads!r} must be an integer "
+      "above 0"
+    )
   head_size = field("attention.key_length", width // heads)
   refused = (
     (field("expert_count", 0) > 0, "experts"),

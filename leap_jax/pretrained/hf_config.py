@@ -30,21 +30,6 @@ def _supported(config, field, allowed):
     _refuse(f"config.json: {field}={value!r} is not supported")
 
 
-_NEEDED_COUNTS = (
-  "vocab_size",
-  "hidden_size",
-  "num_hidden_layers",
-  "num_attention_heads",
-  "intermediate_size",
-  "max_position_embeddings",
-)
-_COUNTS = ("num_key_value_heads", "head_dim")  # null is as if not there
-_NUMBERS = (
-  "rms_norm_eps",
-  "query_pre_attn_scalar",
-  "rope_theta",
-  "rope_local_base_freq",
-)
 _KINDS = ("full_attention", "sliding_attention")  # of layers
 
 
@@ -63,17 +48,30 @@ def _number(fields, name):
   return float(value)
 
 
+_FIELDS = {  # one that is missing is told where it is read
+  "vocab_size": _count,
+  "hidden_size": _count,
+  "num_hidden_layers": _count,
+  "num_attention_heads": _count,
+  "intermediate_size": _count,
+  "max_position_embeddings": _count,
+  "rms_norm_eps": _number,
+  "query_pre_attn_scalar": _number,
+  "rope_local_base_freq": _number,
+}
+_NULLABLE = {  # null is as if not there
+  "num_key_value_heads": _count,
+  "head_dim": _count,
+  "rope_theta": _number,
+}
+
+
 def _check_fields(config):
   """Refuses what is there and cannot be what it is called."""
-  for name in _NEEDED_COUNTS:
-    if name in config:  # else it is told to be missing where it is read
-      _count(config, name)
-  for name in _COUNTS:
-    if config.get(name) is not None:
-      _count(config, name)
-  for name in _NUMBERS:
-    if name in config and not (name == "rope_theta" and config[name] is None):
-      _number(config, name)
+  for name, check in (_FIELDS | _NULLABLE).items():
+    is_there = name in config
+    if is_there and not (name in _NULLABLE and config[name] is None):
+      check(config, name)
   for name in ("rope_parameters", "rope_scaling"):
     if not isinstance(config.get(name), Mapping | None):
       _refuse(f"config.json: {name}={config[name]!r} must be an object or null")

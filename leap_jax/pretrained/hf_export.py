@@ -244,7 +244,8 @@ def export(
     max_shard_bytes: of one weight file.
 
   Raises:
-    PolicyError: the decoder is none that transformers has.
+    PolicyError: the decoder is none that transformers has, or a weight is
+      beyond `dtype`; nothing has been replaced.
     OSError: of the file system; nothing has been replaced.
   """
   record = config_record(config, tokenizer.stop_tokens, dtype)

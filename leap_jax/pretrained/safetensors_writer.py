@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leap_jax.policy_error import PolicyError
+from leap_jax.pretrained.narrowing import check_cast
 from leap_jax.pretrained.safetensors_file import DTYPES
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
@@ -25,10 +25,6 @@ class Tensor(NamedTuple):
 def num_bytes(tensor: Tensor, dtype: np.dtype) -> int:
   """Of the tensor's data in the file."""
   return math.prod(tensor.shape) * np.dtype(dtype).itemsize
-
-
-def _is_finite(array):
-  return bool(np.isfinite(array.astype(np.float32)).all())
 
 
 def write(
@@ -57,10 +53,6 @@ def write(
       whole = np.ascontiguousarray(tensor.make())
       with np.errstate(over="ignore"):
         array = whole.astype(dtype, copy=False)
-      if dtype != whole.dtype and not _is_finite(array):
-        raise PolicyError(
-          f"{tensor.name} has values beyond {_NAMES[dtype]}: they would be "
-          "infinite; use a wider dtype"
-        )
+      check_cast(tensor.name, whole.dtype, array)
       assert array.shape == tensor.shape, tensor.name
       file.write(array.reshape(-1).view(np.uint8))

@@ -219,7 +219,9 @@ def test_what_a_narrower_type_cannot_hold_is_named(tmp_path, kept):
   hf_export.export(
     tmp_path / "wide", config, params, tokenizer, dtype="bfloat16"
   )
-  with pytest.raises(PolicyError, match="norm.weight has values beyond F16"):
+  with pytest.raises(
+    PolicyError, match="norm.weight has values beyond float16"
+  ):
     hf_export.export(
       tmp_path / "narrow", config, params, tokenizer, dtype="float16"
     )

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from leap_jax import policy_io
+from leap_jax.chat_format import ChatOverrides
 from leap_jax.models import rope, transformer, whole_rows
 from leap_jax.models.config import ModelConfig
 from leap_jax.models.rope import Scaling
@@ -302,11 +303,25 @@ def test_a_truncated_file_is_named(tmp_path):
     ({"block_count": 3}, r"blk\.2\.\S+ is missing"),
     ({"feed_forward_length": 65}, "ffn_down.weight has shape"),
     ({"final_logit_softcapping": 30.0}, "final_logit_softcapping is not supp"),
+    ({"attention.head_count": 0}, "attention.head_count=0 must be an integer"),
+    ({"attention.head_count": "4"}, "attention.head_count='4' must be an"),
+    ({"attention.head_count_kv": 3}, "damaged: num_kv_heads=3 must divide"),
+    ({"attention.key_length": 7}, "damaged: head_size=7 must be even"),
+    ({"block_count": 0}, "damaged: num_layers=0 must be an integer above 0"),
   ],
 )
 def test_a_model_that_is_not_ours_is_named(tmp_path, fields, text):
   path, *_ = make(tmp_path, "qwen3", fields=fields)
   refused(path, text)
+
+
+@pytest.mark.parametrize("merges", [["a"], ["zzz yyy"], ["a b c"]])
+def test_damaged_merges_are_named(tmp_path, merges):
+  path, *_ = make(tmp_path, "qwen3")
+  file = gguf_file.open_file(path)
+  file.metadata["tokenizer.ggml.merges"] = merges
+  with pytest.raises(PolicyError, match="damaged merges"):
+    gguf_tokenizer.load(file, ChatOverrides())
 
 
 def test_an_unknown_architecture_is_named(tmp_path):
