@@ -30,6 +30,11 @@ TYPE_NAMES = {
 """What a value of each type is called in a message."""
 
 
+def asks_for_help(argv: Sequence[str]) -> bool:
+  """Whether a command line wants to know how it is written."""
+  return bool({"--help", "-h", "-help", "--helpfull"} & set(argv[1:]))
+
+
 def near(name: str, names: Iterable[str]) -> str:
   """`; did you mean ...?`, or nothing."""
   found = difflib.get_close_matches(name, names, n=1, cutoff=0.5)

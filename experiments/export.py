@@ -11,6 +11,8 @@ import sys
 
 from absl import flags
 
+from experiments.config_file import asks_for_help
+
 DTYPES = ("bfloat16", "float16", "float32")  # hf_export.DTYPES
 
 
@@ -27,7 +29,7 @@ def _arguments(argv):
 
 def main(argv: list[str]) -> int:
   """Exports from the command line; returns the exit status."""
-  if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
+  if asks_for_help(argv):
     print(__doc__)
     return 0
   fail = lambda text: print(f"experiments.export: {text}", file=sys.stderr)

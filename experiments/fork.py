@@ -24,7 +24,7 @@ from typing import Any
 from absl import flags
 
 from experiments import rows, sweep_plan, workdir
-from experiments.config_file import UsageError
+from experiments.config_file import UsageError, asks_for_help
 
 _FILES = (
   "conversations.jsonl.gz",
@@ -137,7 +137,7 @@ def _arguments(argv):
 
 def main(argv: list[str]) -> int:
   """Forks from the command line; returns the exit status."""
-  if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
+  if asks_for_help(argv):
     print(__doc__)
     return 0
   try:

@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 from absl import flags
 
+from experiments.config_file import asks_for_help
+
 PROMPTS = (
   "__global__ void vec_add(const float* a, const float* b, float* c, int n) {",
   "def fibonacci(n):\n",
@@ -212,7 +214,7 @@ def _flags(argv):
 
 def main(argv: list[str]) -> int:
   """Prints the comparison; 0 if all agrees, 1 if not, 2 for bad input."""
-  if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
+  if asks_for_help(argv):
     print(__doc__)
     return 0
   try:

@@ -16,6 +16,7 @@ from absl import flags
 
 from experiments import endings, processes
 from experiments import settings as settings_lib
+from experiments.config_file import asks_for_help
 from experiments.endings import EXIT_FAILED, EXIT_OK, EXIT_USAGE
 from experiments.settings import UsageError
 
@@ -236,7 +237,7 @@ def main(argv: list[str]) -> int:
     print(f"experiments.run: {text}", file=sys.stderr)
 
   try:
-    if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
+    if asks_for_help(argv):
       return _help(argv)
     config, values = settings_lib.parse(argv, _define)
     name = pathlib.Path(settings_lib.config_path(argv[1:])).stem

@@ -10,6 +10,7 @@ import tempfile
 
 import numpy as np
 
+from experiments.config_file import asks_for_help
 from leap_jax import policy_io
 
 MAX_BYTES = 5 * 2**20
@@ -20,7 +21,7 @@ def main(argv: list[str]) -> int:
 
   The policy that has been shipped so far stays until the new one is whole.
   """
-  if {"--help", "-h"} & set(argv[1:]):
+  if asks_for_help(argv):
     print(__doc__)
     return 0
   if len(argv) != 2 or argv[1].startswith("-"):

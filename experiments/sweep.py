@@ -26,7 +26,7 @@ from absl import flags
 
 from experiments import collected, rows, sweep_plan, workdir
 from experiments import settings as settings_lib
-from experiments.config_file import Occupied, UsageError
+from experiments.config_file import Occupied, UsageError, asks_for_help
 from experiments.sweep_plan import Planned, seconds_if_done
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
@@ -258,7 +258,7 @@ def _stop(*_) -> None:
 
 def main(argv: list[str]) -> int:
   """Sweeps from the command line; returns the exit status."""
-  if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
+  if asks_for_help(argv):
     _help()
     return EXIT_OK
   before = {}

@@ -28,6 +28,7 @@ from typing import Any
 from absl import flags
 
 from experiments import settings as settings_lib
+from experiments.config_file import asks_for_help
 from experiments.settings import UsageError
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
@@ -160,7 +161,7 @@ def _end_of(error: Exception) -> tuple[str | None, int]:
 
 def main(argv: list[str]) -> int:
   """Measures from the command line; returns the exit status."""
-  if {"--help", "-h", "-help", "--helpfull"} & set(argv[1:]):
+  if asks_for_help(argv):
     print(__doc__)
     print("  --repeats=3      counted repetitions")
     print("  --out=FOLDER     where the JSON file goes")

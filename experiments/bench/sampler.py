@@ -190,21 +190,20 @@ def measure(
       "measured on one device; leave it at 1"
     )
   model = model_of(config)
+  configs = [
+    _with_prompts(config, is_shared) for is_shared in layouts(config, prompts)
+  ]
   # Ends at its length, never by chance.
   settings = [
-    programs.sampler_settings(
-      _with_prompts(config, is_shared), model, stop_tokens=(-1,)
-    )
-    for is_shared in layouts(config, prompts)
+    programs.sampler_settings(one, model, stop_tokens=(-1,)) for one in configs
   ]
-  for one in settings:
-    yield _measured(config, model, one, repeats)
+  for one, how in zip(configs, settings, strict=True):
+    yield _measured(one, model, how, repeats)
 
 
 def _measured(config, model, settings, repeats):
   """The record of one layout."""
-  shared = _with_prompts(config, settings.shares_prompts)
-  line = memory_check.check(shared, model, part=memory_check.sampling_alone)
+  line = memory_check.check(config, model, part=memory_check.sampling_alone)
   tqdm.tqdm.write(line)
   shape = state.rollout_shape(config)
   params = random_params(model, settings.dtype, config.seed)
