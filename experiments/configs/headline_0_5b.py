@@ -18,8 +18,8 @@ with `--config.seed=1` and `runs/cold/seed1` for another seed; then
 `--seeds=2`. Adapters of rank 8 are trained: a checkpoint is 54 MiB, small
 enough to be carried to another machine on which a run goes on.
 
-On an H200 the cold start takes 3 minutes, and 100 s of training about 6: most
-of the rest is for held-out evaluations of 2 s each.
+On an H200 the cold start takes 3 minutes, a held-out evaluation 2 to 3 s. So
+100 s of training should take about 6 minutes; these rates have not run yet.
 """
 
 from experiments.configs import base
@@ -66,7 +66,7 @@ def get_config():
   c.warm_start.warmup_steps = 10
   c.warm_start.checkpoint_every = 50
   # A time to accuracy is sound from four gaps between evaluations on
-  # (experiments/time_to_accuracy.py), and an iteration is 1 to 4 s long.
+  # (experiments/time_to_accuracy.py), and an iteration is 0.5 to 4 s long.
   c.eval.every = 1
   c.eval.random_feedback = True
   c.run.num_iterations = 1000  # the seconds decide
