@@ -3,10 +3,10 @@
 The rows are numbered as in the list of 58 that the harness was designed
 against. A place is a test module of this folder with a test, or `corpus` with
 a file of `tests/adversarial`. A test below checks that every row has its place
-and that every place exists. No row needs a GPU; those of `test_ray_pool` need
-Ray, those of NVRTC, the driver's bindings and Numba their packages, and are
-skipped without. What a real driver does is beyond a machine that has none:
-there `test_cuda_device` adds that its memory comes back (21, 40).
+and that every place exists. No row needs a GPU; those of `test_ray_pool` and
+`test_ray_alone` need Ray, those of NVRTC, the driver's bindings and Numba their
+packages, and are skipped without. What a real driver does is beyond a machine
+without one: there `test_cuda_device` adds that its memory comes back (21, 40).
 
  1 test_processes test_a_bad_kernel_does_not_hurt_the_next
  2 test_faults test_row_2_bad_kernels_of_one_problem_leave_others_alone
@@ -60,7 +60,7 @@ there `test_cuda_device` adds that its memory comes back (21, 40).
 36 test_sandbox test_grandchildren_end_with_their_job
 37 test_faults test_row_37_the_end_of_a_pool_waits_for_nobody
 38 test_ray_pool test_a_machine_that_dies_loses_no_candidate
-38 test_ray_pool test_a_killed_learner_takes_its_cluster_and_judges_with_it
+38 test_ray_alone test_a_killed_learner_takes_its_cluster_and_judges_with_it
 38 test_cuda_server test_the_end_of_the_pool_ends_server_and_launchers
 39 test_faults test_row_39_nothing_is_pickled
 40 test_cuda_server test_a_device_without_memory_says_so_at_the_start
