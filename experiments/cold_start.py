@@ -8,12 +8,14 @@ import gzip
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import tqdm
 
 from kernels_eval import client, mutations, problem_cards, problems
+from kernels_eval.functions import mistakes, solutions
 from kernels_eval.schema import Request
 from leap_jax import feedback, hosts, prompts
 from leap_jax import problems as splits
@@ -23,13 +25,28 @@ MAX_LOST = 0.1
 """Fraction of conversations that the harness may lose; more is a broken one."""
 
 
-def _attempt(canonical, right, rng):
+class Texts(NamedTuple):
+  """Where answers of a language come from."""
+
+  canonical: Callable[[str], str]  # of a problem's name
+  # One mistake in a text: (its name, the changed text); None = no place for it.
+  mutate: Callable[[str, np.random.Generator], tuple[str, str] | None]
+
+
+TEXTS = {
+  "cuda": Texts(lambda name: problems.get(name).canonical, mutations.mutate),
+  "python": Texts(solutions.canonical, mistakes.mutate),
+}
+"""By `ProblemCard.language`."""
+
+
+def _attempt(canonical, mutate, right, rng):
   """A solution, or one with one or two mistakes."""
   if rng.random() < right:
     return canonical
   text = canonical
   for _ in range(1 + int(rng.random() < 0.25)):
-    mutated = mutations.mutate(text, rng)
+    mutated = mutate(text, rng)
     if mutated is not None:
       text = mutated[1]
   return text
@@ -68,33 +85,40 @@ def make_conversations(
     if splits.split_of(name) != "train":
       raise ValueError(f"{name} is held out; the warm start must not see it")
   rng = np.random.default_rng(seed)
+  cards = [problem_cards.card(name) for name in names]
   attempts = []
-  for name in names:
-    canonical = problems.get(name).canonical
+  for card in cards:
+    texts = TEXTS[card.language]
+    canonical = texts.canonical(card.name)
     chances = [first_right] + [repair_right] * (num_turns - 2) + [1.0]
     attempts.append(
-      [_attempt(canonical, chance, rng) for chance in chances[:num_turns]]
+      [
+        prompts.answer_message(
+          _attempt(canonical, texts.mutate, chance, rng), card.language
+        )
+        for chance in chances[:num_turns]
+      ]
     )
   requests = [
-    Request(f"{i}/{t}", name, prompts.answer_message(text).text)
-    for i, (name, texts) in enumerate(zip(names, attempts, strict=True))
-    for t, text in enumerate(texts)
+    Request(f"{i}/{t}", card.name, answer.text)
+    for i, (card, answers) in enumerate(zip(cards, attempts, strict=True))
+    for t, answer in enumerate(answers)
   ]
   verdicts = pool.evaluate(requests, lambda _: on_result())
   conversations, lost = [], []
-  for i, (name, texts) in enumerate(zip(names, attempts, strict=True)):
-    conversation = [prompts.problem_message(problem_cards.card(name))]
-    for t, text in enumerate(texts):
+  for i, (card, answers) in enumerate(zip(cards, attempts, strict=True)):
+    conversation = [prompts.problem_message(card)]
+    for t, answer in enumerate(answers):
       verdict = verdicts[i * num_turns + t]
       if not verdict.counts:
-        lost.append(f"{name}: {verdict.message}")
+        lost.append(f"{card.name}: {verdict.message}")
         break
-      conversation.append(prompts.answer_message(text))
+      conversation.append(answer)
       if verdict.passed or t == num_turns - 1:
         conversations.append(conversation)
         break
       told = feedback.render(verdict, StopReason.STOP)
-      conversation.append(prompts.feedback_message(told))
+      conversation.append(prompts.feedback_message(told, card.language))
   if len(lost) > MAX_LOST * len(names):
     raise client.HarnessError(
       f"{len(lost)} of {len(names)} warm-start conversations were lost, the "
@@ -140,7 +164,7 @@ def _make(config, names, pool):
   wanted = config.warm_start.num_conversations
   repeated = [names[i % len(names)] for i in range(wanted)]
   attempts = wanted * config.rollout.num_turns
-  with tqdm.tqdm(total=attempts, desc="cold start", unit="kernel") as bar:
+  with tqdm.tqdm(total=attempts, desc="cold start", unit="answer") as bar:
     made, num_lost = make_conversations(
       repeated,
       pool,

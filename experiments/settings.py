@@ -163,11 +163,6 @@ def validate(config: config_dict.ConfigDict) -> None:
       "config.policy.system_prompt, chat_template and thinking",
     ),
     (
-      config.problems.source == "kernels" or config.warm_start.num_steps == 0,
-      "config.warm_start is for config.problems.source=kernels: there are no "
-      "conversations about Python functions",
-    ),
-    (
       config.problems.source == "kernels" or config.problems.max_operators <= 6,
       f"config.problems.max_operators={config.problems.max_operators}: Python "
       "functions have at most 6 steps",
@@ -228,7 +223,7 @@ def validate(config: config_dict.ConfigDict) -> None:
     (
       config.policy.source != "random" or config.warm_start.num_steps > 0,
       "config.policy.source=random needs config.warm_start.num_steps > 0: an "
-      "untrained policy never writes a kernel",
+      "untrained policy never writes a kernel or a function",
     ),
   )
   for good, text in together:

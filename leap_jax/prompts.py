@@ -33,6 +33,6 @@ def feedback_message(verdict: str, language: str = "cuda") -> Message:
   return Message("user", text)
 
 
-def answer_message(source: str) -> Message:
-  """An answer that holds one kernel, as the warm start writes it."""
-  return Message("assistant", f"```cuda\n{source.rstrip()}\n```")
+def answer_message(source: str, language: str = "cuda") -> Message:
+  """An answer of one kernel or function, as the warm start writes it."""
+  return Message("assistant", f"```{language}\n{source.rstrip()}\n```")

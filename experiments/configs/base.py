@@ -53,7 +53,8 @@ def get_config() -> config_dict.ConfigDict:
   c.problems = config_dict.ConfigDict()
   # "kernels": chains of operators (kernels_eval/problems/composer.py);
   # "functions": Python functions of lists, for transfer
-  # (kernels_eval/functions/pipelines.py), which the tiny policy cannot write.
+  # (kernels_eval/functions/pipelines.py), which the shipped policy cannot
+  # write: begin with a warm start, as functions_tiny.py does.
   c.problems.source = "kernels"
   c.problems.min_operators = 1
   c.problems.max_operators = 4

@@ -4,18 +4,22 @@ import msgspec
 import pytest
 
 from experiments import cold_start
-from kernels_eval import client, problem_cards, problems
+from kernels_eval import client, problem_cards
 from kernels_eval.schema import Request, Status
 from leap_jax import feedback, prompts
 from leap_jax import problems as splits
 from leap_jax.types import StopReason
 
-NAMES = problem_cards.compositions(0, 400, (1, 2), 0.3)
+NAMES = {
+  "cuda": problem_cards.compositions(0, 400, (1, 2), 0.3),
+  "python": problem_cards.functions(0, 400, (1, 2), 0.3),
+}
 
 
-@pytest.fixture(scope="module")
-def made():
-  names = [n for n in NAMES if splits.split_of(n) == "train"][:12]
+@pytest.fixture(scope="module", params=NAMES)
+def made(request):
+  names = [n for n in NAMES[request.param] if splits.split_of(n) == "train"]
+  names = names[:12]
   with client.Pool(num_workers=2) as pool:
     talks, num_lost = cold_start.make_conversations(
       names, pool, seed=0, num_turns=3, first_right=0.0, repair_right=0.5
@@ -24,8 +28,10 @@ def made():
     yield names, talks, pool
 
 
-def test_held_out_problems_are_refused():
-  held_out = next(n for n in NAMES if splits.split_of(n) != "train")
+@pytest.mark.parametrize("language", NAMES)
+@pytest.mark.parametrize("split", splits.SPLITS[1:])
+def test_held_out_problems_are_refused(language, split):
+  held_out = next(n for n in NAMES[language] if splits.split_of(n) == split)
   with pytest.raises(ValueError, match="is held out"):
     cold_start.make_conversations(
       [held_out], None, seed=0, num_turns=3, first_right=0.5, repair_right=0.5
@@ -40,7 +46,8 @@ def test_every_verdict_is_what_the_harness_says(made):
       (verdict,) = pool.evaluate([Request("x", name, answer.text)])
       assert not verdict.passed
       text = feedback.render(verdict, StopReason.STOP)
-      assert told == prompts.feedback_message(text)
+      language = problem_cards.card(name).language
+      assert told == prompts.feedback_message(text, language)
 
 
 def test_conversations_end_with_a_kernel_that_passes(made):
@@ -71,8 +78,10 @@ def test_canonical_first_answers_end_at_once(made):
     names, pool, seed=0, num_turns=3, first_right=1.0, repair_right=1.0
   )
   for name, talk in zip(names, talks, strict=True):
+    card = problem_cards.card(name)
+    canonical = cold_start.TEXTS[card.language].canonical(name)
     assert len(talk) == 2
-    assert problems.get(name).canonical.strip() in talk[1].text
+    assert talk[1].text == f"```{card.language}\n{canonical.strip()}\n```"
 
 
 class FaultyPool:

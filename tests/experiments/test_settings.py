@@ -55,10 +55,6 @@ from tests.experiments.command_lines import CONFIGS, ROOT, parse
       ["policy.source=random has a chat format", "unset"],
     ),
     (
-      "--config.problems.source=functions --config.warm_start.num_steps=1",
-      ["config.warm_start is for config.problems.source=kernels"],
-    ),
-    (
       "--config.problems.source=functions --config.problems.max_operators=7",
       ["max_operators=7: Python functions have at most 6"],
     ),

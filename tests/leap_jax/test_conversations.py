@@ -66,3 +66,5 @@ def test_a_function_is_asked_for_in_its_own_words():
   assert text.endswith("def solve(xs: list[int]) -> int:")
   text = prompts.feedback_message("Wrong answer: x.", "python").text
   assert text == "Wrong answer: x.\nWrite the corrected function."
+  text = prompts.answer_message("x = 1\n", "python").text
+  assert text == "```python\nx = 1\n```"

@@ -1,0 +1,42 @@
+r"""Transfer: a tiny policy that writes Python functions, from nothing.
+
+    python -m experiments.run --config=experiments/configs/functions_tiny.py
+
+Warm start, LEAP and held-out evaluations. Methods from one warm start, and
+their table:
+
+    python -m experiments.run \
+      --config=experiments/configs/functions_tiny.py \
+      --config.run.num_iterations=0 --workdir=runs/functions_cold/seed0
+    python -m experiments.fork runs/functions_cold/seed0 \
+      --runs=runs/functions --rows=leap,grpo_multi_turn,grpo_single_turn
+    python -m experiments.sweep --table=main --seeds=1 \
+      --rows=leap,grpo_multi_turn,grpo_single_turn \
+      --config=experiments/configs/functions_tiny.py --runs=runs/functions
+    python -m experiments.tables --table=main \
+      --runs=experiments/results/functions_tiny
+"""
+
+from experiments.configs import base
+
+
+def get_config():
+  """Base with functions for problems and a short warm start."""
+  c = base.get_config()
+  c.policy.source = "random"
+  c.problems.source = "functions"
+  c.problems.max_operators = 3
+  c.problems.reduced = 0.5
+  # Of 2,000 problems prompts have at most 105 tokens of such a tokenizer,
+  # canonical answers 89 and feedback 102, half of them 43, 22 and 54.
+  c.rollout.max_prompt_tokens = 112
+  c.rollout.max_feedback_tokens = 112
+  c.rollout.max_new_tokens = 112
+  c.rollout.max_context_tokens = 640
+  c.learner.bucket_tokens = (96, 160, 256, 640)
+  c.learner.learning_rate = 1e-4
+  c.warm_start.num_steps = 240
+  c.warm_start.num_conversations = 2048
+  c.eval.every = 2
+  c.eval.random_feedback = True
+  return c
