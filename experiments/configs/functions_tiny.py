@@ -35,8 +35,10 @@ def get_config():
   c.rollout.max_context_tokens = 640
   c.learner.bucket_tokens = (96, 160, 256, 640)
   c.learner.learning_rate = 1e-4
-  c.warm_start.num_steps = 240
+  c.warm_start.num_steps = 320
   c.warm_start.num_conversations = 2048
+  c.warm_start.batch_rows = 32
+  c.warm_start.warmup_steps = 20
   c.eval.every = 2
   c.eval.random_feedback = True
   return c
