@@ -27,18 +27,19 @@ def get_config():
   c.problems.source = "functions"
   c.problems.max_operators = 3
   c.problems.reduced = 0.5
-  # Of 2,000 problems prompts have at most 105 tokens of such a tokenizer,
-  # canonical answers 89 and feedback 102, half of them 43, 22 and 54.
-  c.rollout.max_prompt_tokens = 112
-  c.rollout.max_feedback_tokens = 112
+  # Of the warm start's conversations, in its own tokens, prompts have at most
+  # 98 (half of them 41), answers 114 (23), feedback 158 (27; one in a hundred
+  # more than 98), and all together 399 (118).
+  c.rollout.max_prompt_tokens = 104
+  c.rollout.max_feedback_tokens = 104
   c.rollout.max_new_tokens = 112
-  c.rollout.max_context_tokens = 640
-  c.learner.bucket_tokens = (96, 160, 256, 640)
+  c.rollout.max_context_tokens = 448
+  c.learner.bucket_tokens = (80, 128, 192, 272, 448)
   c.learner.learning_rate = 1e-4
   c.warm_start.num_steps = 320
   c.warm_start.num_conversations = 2048
   c.warm_start.batch_rows = 32
   c.warm_start.warmup_steps = 20
-  c.eval.every = 2
+  c.eval.every = 4
   c.eval.random_feedback = True
   return c
