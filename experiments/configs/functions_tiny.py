@@ -35,8 +35,10 @@ def get_config():
   c.rollout.max_new_tokens = 112
   c.rollout.max_context_tokens = 448
   c.learner.bucket_tokens = (80, 128, 192, 272, 448)
+  # Batches are small: a larger micro-batch would be half empty.
+  c.learner.micro_tokens = 448
   c.learner.learning_rate = 1e-4
-  c.warm_start.num_steps = 320
+  c.warm_start.num_steps = 240
   c.warm_start.num_conversations = 2048
   c.warm_start.batch_rows = 32
   c.warm_start.warmup_steps = 20
