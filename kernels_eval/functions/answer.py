@@ -2,6 +2,7 @@
 
 import ast
 import re
+import warnings
 
 from kernels_eval.outcome import Stop
 from kernels_eval.schema import Diagnostic, Status
@@ -63,7 +64,8 @@ def check(source: str) -> None:
     Stop: CONTRACT_VIOLATION.
   """
   try:
-    tree = ast.parse(source)
+    with warnings.catch_warnings(action="ignore"):
+      tree = ast.parse(source)
   except (SyntaxError, ValueError, RecursionError, MemoryError):
     return
   for node in ast.walk(tree):

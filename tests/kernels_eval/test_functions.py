@@ -1,6 +1,7 @@
 """The second domain: Python functions, judged by hidden tests."""
 
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -137,6 +138,16 @@ def test_only_some_modules_may_be_imported():
   for line in ("import os", "from os.path import join", "import math, socket"):
     with pytest.raises(Stop, match="may not be imported"):
       answer.check(f"def solve(xs):\n  {line}\n")
+
+
+def test_what_the_compiler_warns_of_is_no_line_of_the_judge(capfd):
+  # A candidate's odd spelling is not to show on the user's terminal.
+  odd = "x = 1if 2 is 3else 4"
+  with warnings.catch_warnings(action="always", category=SyntaxWarning):
+    answer.check(odd)
+  assert capfd.readouterr().err == ""
+  with pytest.raises(Stop, match="may not be imported"):
+    answer.check(f"{odd}\nimport os")
 
 
 # ------------------------------------------------------------------- judging
