@@ -167,12 +167,24 @@ def test_the_readmes_table_is_the_generated_one():
   assert table == tables.markdown(tables.load(tables.RESULTS))
 
 
-@pytest.mark.parametrize("table", ["main", "cost", "dcp", "reward"])
-def test_the_results_pages_tables_are_the_generated_ones(table, tmp_path):
-  page = ROOT / "docs" / "results.md"
-  copy = tmp_path / "results.md"
+@pytest.mark.parametrize(
+  "name,results,table",
+  [
+    ("results.md", "tables_tiny", "main"),
+    ("results.md", "tables_tiny", "cost"),
+    ("results.md", "tables_tiny", "dcp"),
+    ("results.md", "tables_tiny", "reward"),
+    ("transfer.md", "functions_tiny", "main"),
+    ("transfer.md", "functions_tiny", "feedback"),
+  ],
+)
+def test_the_pages_tables_are_the_generated_ones(
+  name, results, table, tmp_path
+):
+  page = ROOT / "docs" / name
+  copy = tmp_path / name
   copy.write_text(page.read_text())
-  runs = ROOT / "experiments" / "results" / "tables_tiny"
+  runs = ROOT / "experiments" / "results" / results
   arguments = [f"--table={table}", f"--runs={runs}", f"--write={copy}"]
   assert tables.main(arguments) == 0
   assert copy.read_text() == page.read_text()
