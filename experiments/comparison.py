@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments import intervals, paper, time_to_accuracy
+from experiments import intervals, paper, provenance, time_to_accuracy
 from experiments.columns import (
   COLUMNS,
   OF_ANY_EVALUATION,
@@ -139,9 +139,7 @@ def _footnote(table: str, runs: Runs, draws: Draws) -> Sequence[str]:
     f"Commit: {', '.join(origin['commit'])}."
   )
   lines = [text]
-  for key, values in origin.items():
-    if len(values) > 1:
-      lines.append(f"MIXED: runs of {len(values)} kinds of {key} are averaged.")
+  lines += provenance.mixtures([record.result for record in every])
   lines += _coarse(table, runs, draws)
   if table in paper.REPORTED:
     lines.append(paper.NOTE)

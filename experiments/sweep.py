@@ -195,6 +195,12 @@ def _survey(planned: Sequence[Planned], replace: bool):
   return to_run, known
 
 
+def _warn_of_commits(planned, left) -> None:
+  mixed = sweep_plan.other_commits(planned, left)
+  if mixed is not None:
+    _say(mixed)
+
+
 def _describe(planned: Sequence[Planned], replace: bool) -> int:
   """--dry_run."""
   left, known = [], {}
@@ -218,12 +224,14 @@ def _describe(planned: Sequence[Planned], replace: bool) -> int:
     print(f"{one.name:34} {words}")
   rest = sweep_plan.time_left(left, known)
   print(f"{len(left)} of {len(planned)} runs to do; {rest}")
+  _warn_of_commits(planned, left)
   return EXIT_OK
 
 
 def _sweep(planned: Sequence[Planned], replace: bool) -> int:
   """Does what is left; a run that fails does not keep others from running."""
   left, known = _survey(planned, replace)
+  _warn_of_commits(planned, left)
   failed = []
   while left:
     one = left[0]

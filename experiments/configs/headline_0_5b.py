@@ -1,22 +1,11 @@
-r"""LEAP against its baselines: a code model of 0.5B on one GPU.
+"""LEAP against its baselines: a code model of 0.5B on one GPU.
 
-    python -m experiments.run \
-      --config=experiments/configs/headline_0_5b.py \
-      --config.policy.source=FILE --config.run.num_iterations=0 \
-      --workdir=runs/cold/seed0
-    python -m experiments.fork runs/cold/seed0 --runs=runs/headline \
-      --rows=leap,grpo_multi_turn,grpo_single_turn
-    python -m experiments.sweep --table=main \
-      --rows=leap,grpo_multi_turn,grpo_single_turn --seeds=1 \
-      --config=experiments/configs/headline_0_5b.py \
-      --config.policy.source=FILE --runs=runs/headline \
-      --config.run.max_training_s=100.0
+    bash experiments/headline.sh MODEL
 
-FILE is Qwen2.5-Coder-0.5B-Instruct, as a GGUF file or a folder. One cold start
-for all three methods, then each has the same seconds of training. Once more
-with `--config.seed=1` and `runs/cold/seed1` for another seed; then
-`--seeds=2`. Adapters of rank 8 are trained: a checkpoint is 54 MiB, small
-enough to be carried to another machine on which a run goes on.
+MODEL is Qwen2.5-Coder-0.5B-Instruct, as a GGUF file or a folder. One cold start
+for all three methods, then each has the same seconds of training, for each of
+two seeds. Adapters of rank 8 are trained: a checkpoint is 54 MiB, small enough
+to be carried to another machine on which a run goes on.
 
 On an H200 the cold start takes 3 minutes, a held-out evaluation 2 to 3 s. So
 100 s of training should take about 6 minutes; these rates have not run yet.

@@ -159,20 +159,3 @@ def test_writing_replaces_what_stands_between_the_markers(tmp_path):
   path.write_text("nothing")
   with pytest.raises(tables.TableError, match="no line"):
     tables.write(path, "new")
-
-
-def test_the_readmes_table_is_the_generated_one():
-  text = (ROOT / "README.md").read_text()
-  table = text.split(tables.BEGIN)[1].split(tables.END)[0].strip()
-  assert table == tables.markdown(tables.load(tables.RESULTS))
-
-
-@pytest.mark.parametrize("table", ["main", "cost", "dcp", "reward"])
-def test_the_results_pages_tables_are_the_generated_ones(table, tmp_path):
-  page = ROOT / "docs" / "results.md"
-  copy = tmp_path / "results.md"
-  copy.write_text(page.read_text())
-  runs = ROOT / "experiments" / "results" / "tables_tiny"
-  arguments = [f"--table={table}", f"--runs={runs}", f"--write={copy}"]
-  assert tables.main(arguments) == 0
-  assert copy.read_text() == page.read_text()

@@ -54,16 +54,16 @@ def test_what_is_smoothed_off_leaves_the_ratio_of_paces():
     )
     for pace in (1, 3)
   )
-  (used,), _ = time_to_accuracy.times(one, other)
+  (used,), _ = time_to_accuracy.times(one, other, 0.9)
   assert used > 120 + 20 * np.log(9) + 1
-  (got,) = time_to_accuracy.ratios(one, other)
+  (got,) = time_to_accuracy.ratios(one, other, 0.9)
   assert got == pytest.approx(3, rel=2e-3)
 
 
 def test_twice_as_fast_is_two(folder):
   runs, draws = load(folder)
   of = lambda base, row, **more: intervals.estimate(
-    time_to_accuracy.compare(runs[base], runs[row], 1, draws, **more)
+    time_to_accuracy.compare(runs[base], runs[row], 1, 1.0, draws, **more)
   )
   assert of("grpo_multi_turn", "leap") == pytest.approx((2, 2, 2))
   assert of("leap", "grpo_multi_turn").value == pytest.approx(0.5)
@@ -82,7 +82,7 @@ def test_the_target_is_a_share_of_the_gain():
   of = lambda seconds: time_to_accuracy.Curve(
     np.asarray([0.0, seconds, 20.0]), accuracy
   )
-  (got,) = time_to_accuracy.ratios(of(10.0), of(5.0))
+  (got,) = time_to_accuracy.ratios(of(10.0), of(5.0), 0.9)
   assert got == pytest.approx(2)
   # A method whose plateau is a point lower gets there for q = .9 alone.
   lower = time_to_accuracy.Curve(
@@ -129,7 +129,7 @@ def test_of_evaluations_at_the_same_cost_the_last_counts(tmp_path):
 def test_how_many_gaps_the_target_is_away(folder):
   runs, draws = load(folder)
   of = lambda base, row: time_to_accuracy.gaps_to_target(
-    runs[base], runs[row], 1, draws
+    runs[base], runs[row], 1, 0.9, draws
   )
   # Straight lines over two gaps each: nine tenths of them.
   assert of("grpo_multi_turn", "leap") == pytest.approx(1.8)
@@ -189,7 +189,7 @@ def simulated(rng, before, law, pace, gap):
   return runs
 
 
-def compared(law, pace, gaps, num_draws, repeats):
+def compared(law, pace, gaps, num_draws, repeats, gain=0.9):
   """[repeats] estimates of the ratio of two rows of the same law."""
   found = []
   for repeat in range(repeats):
@@ -199,7 +199,9 @@ def compared(law, pace, gaps, num_draws, repeats):
     method = simulated(rng, before, law, pace, gaps[1])
     draws = intervals.draw({"b": baseline, "m": method}, num_draws)
     found.append(
-      intervals.estimate(time_to_accuracy.compare(baseline, method, 1, draws))
+      intervals.estimate(
+        time_to_accuracy.compare(baseline, method, 1, gain, draws)
+      )
     )
   return found
 
