@@ -15,7 +15,7 @@ from experiments.columns import (
   Runs,
 )
 from experiments.intervals import Draws, Estimate
-from experiments.records import origins, used_up_s
+from experiments.records import origins, told_of_cold_starts, used_up_s
 from experiments.rows import TABLES
 
 NOT_RUN = "not run"
@@ -134,7 +134,8 @@ def _footnote(table: str, runs: Runs, draws: Draws) -> Sequence[str]:
       if len(draws.seeds) == 1
       else ""
     )
-    + ". Seconds, tokens and harness calls are of training: no held-out "
+    + f".{told_of_cold_starts(every)} Seconds, tokens and harness calls are of "
+    "training: no held-out "
     f"evaluation, no compilation. Hardware: {'; '.join(origin['hardware'])}. "
     f"Commit: {', '.join(origin['commit'])}."
   )

@@ -143,7 +143,12 @@ def _gaps(runs, draws):
       [record.result for found in runs.values() for record in found]
     )
   ]
-  return out | {"warnings": warnings}
+  return out | {
+    "cold_starts": records.told_of_cold_starts(
+      [record for found in runs.values() for record in found]
+    ).strip(),
+    "warnings": warnings,
+  }
 
 
 def _method(name, runs, totals, draws):
@@ -236,7 +241,9 @@ def _footnote(record):
     f"Times: {record['ratio_definition']}. 0: LEAP never gets there.",
     "",
     f"{record['num_heldout_problems']} held-out problems, seeds {seeds}; 95 % "
-    "intervals, paired bootstrap over problems and seeds. Time is of training. "
+    "intervals, paired bootstrap over problems and seeds. "
+    + (f"{record['cold_starts']} " if record["cold_starts"] else "")
+    + "Time is of training. "
     "All methods have the same learning rate. "
     + "".join(f"**{warning}.** " for warning in record["warnings"])
     + f"Hardware: {record['hardware']}. Commit: {record['commit']}. "

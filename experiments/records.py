@@ -134,7 +134,7 @@ def _check_alike(rows, found):
   first: dict[str, tuple[Any, pathlib.Path]] = {}
   for row in rows:
     for record in found[row.name]:
-      for key, value in record.result["config"].items():
+      for key, value in workdir.as_now(record.result["config"]).items():
         if key in may_differ or key in row.settings:
           continue
         if key in row.factors:
@@ -188,6 +188,18 @@ def _check_cold_starts(records):
         f"from {told(record.cold_start)}: not to be compared. Make both from "
         "one cold start (python -m experiments.fork)"
       )
+
+
+def told_of_cold_starts(records: Sequence[Record]) -> str:
+  """Words on what seeds have in common, for a footnote; "" if nothing."""
+  starts = {record.cold_start for record in records}
+  seeds = {record.seed for record in records}
+  if None in starts or len(starts) == len(seeds):
+    return ""
+  return (
+    f" {len(seeds)} seeds go on from {len(starts)} cold start"
+    f"{'s' if len(starts) > 1 else ''}: intervals are of training alone."
+  )
 
 
 def check_one_origin(results: Mapping[pathlib.Path, Mapping[str, Any]]) -> None:

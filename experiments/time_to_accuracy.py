@@ -75,11 +75,21 @@ def costs(record: Record, cost: str) -> np.ndarray:
   return np.asarray([e[cost] for e in record.evaluations], float)
 
 
-def longest_gap(records: Iterable[Record], cost: str) -> float:
-  """The most that any of the runs used between two evaluations."""
-  return max(
-    float(np.diff(costs(record, cost)).max(initial=0)) for record in records
-  )
+def longest_gap(
+  records: Iterable[Record], cost: str, until: float = np.inf
+) -> float:
+  """The most that any of the runs used between two evaluations.
+
+  Args:
+    records: of one row.
+    cost: of COSTS.
+    until: gaps that begin at this cost or later do not count.
+  """
+  gaps = []
+  for record in records:
+    own = costs(record, cost)
+    gaps.append(np.diff(own)[own[:-1] < until].max(initial=0))
+  return float(max(gaps))
 
 
 def curve(
@@ -270,7 +280,8 @@ def gaps_to_target(
   draws: Draws,
   cost: str = "seconds",
 ) -> float:
-  """Times to the target of `compare` in longest gaps between evaluations.
+  """Times to the target of `compare` in longest gaps between evaluations before
+  it: where these grow with time, later ones say nothing of the target.
 
   The fewer of the two rows, as estimated; a row that never gets there does not
   count. NaN: none does, or there is nothing to reach. Below `MIN_GAPS` the
@@ -290,7 +301,7 @@ def gaps_to_target(
     *(smooth(curve(records, turn, cost, estimate)) for records in rows), gain
   )
   gaps = [
-    float(used[0]) / longest_gap(records, cost)
+    float(used[0]) / longest_gap(records, cost, float(used[0]))
     for records, used in zip(rows, found, strict=True)
     if np.isfinite(used[0])
   ]

@@ -52,6 +52,7 @@ MAY_CHANGE = (
 _YOUNGER = {
   "harness.sanitizer": False,
   "learner.denominator": "with_advantage",
+  "eval.growth": 0.0,
 }
 _GONE = ("harness.device",)  # harness.devices, which may change
 

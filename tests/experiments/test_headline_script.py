@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from experiments import fork as fork_lib
 from experiments import rows, settings
 from experiments import run as run_lib
 from experiments import sweep as sweep_lib
@@ -43,47 +44,39 @@ def given(tmp_path):
   return call
 
 
-def test_a_cold_start_a_seed_and_one_sweep(given):
-  status, commands = given("model.gguf")
+def test_one_cold_start_and_one_sweep(given):
+  status, (cold, fork, sweep) = given("model.gguf")
   assert status == 0
-  modules = [words[1].removeprefix("experiments.") for words in commands]
-  assert modules == ["run", "fork", "run", "fork", "sweep"]
-  caches = {words[-1] for words in commands}
-  # One for all: the cold start and the rows share their programs.
+  caches = {words[-1] for words in (cold, fork, sweep)}
+  # The cold start and the rows share their programs.
   assert caches == {str(ROOT / "runs" / "headline" / "compiled")}
-  colds = []
-  for words in commands:
-    module, arguments = words[1].removeprefix("experiments."), words[2:-1]
-    if module == "run":
-      config, values = settings.parse(["run", *arguments], run_lib._define)
-      assert config.run.num_iterations == 0
-      colds.append((config.seed, values.workdir))
-    elif module == "fork":
-      assert arguments[0] == colds[-1][1]
-      assert "--runs=runs/headline/rows" in arguments
-    else:
-      config, values = settings.parse(["sweep", *arguments], sweep_lib._define)
-      assert config.run.max_training_s == 100
-      assert config.policy.source == "model.gguf"
-      assert (values.first_seed, values.seeds) == (0, 2)
-      assert values.runs == "runs/headline/rows"
-      assert values.results == "experiments/results/headline_0_5b"
-      known = {row.name for row in rows.TABLES[values.table]}
-      assert set(values.rows.split(",")) <= known
-  assert [seed for seed, _ in colds] == [0, 1]
+  modules = [words[1] for words in (cold, fork, sweep)]
+  assert modules == [f"experiments.{x}" for x in ("run", "fork", "sweep")]
+  config, values = settings.parse(["run", *cold[2:-1]], run_lib._define)
+  assert config.run.num_iterations == config.seed == 0
+  source, forked = fork_lib._arguments(["fork", *fork[2:-1]])
+  assert str(source) == values.workdir
+  config, swept = settings.parse(["sweep", *sweep[2:-1]], sweep_lib._define)
+  assert config.run.max_training_s == 100
+  assert config.policy.source == "model.gguf"
+  assert (swept.first_seed, swept.seeds) == (0, 2)
+  assert (forked.seeds, forked.rows) == (swept.seeds, swept.rows)
+  assert forked.runs == swept.runs
+  assert swept.results == "experiments/results/headline_0_5b"
+  known = {row.name for row in rows.TABLES[swept.table]}
+  assert set(swept.rows.split(",")) <= known
 
 
 def test_another_gpu_does_another_seed_in_other_folders(given, tmp_path):
-  status, commands = given(
-    "m", "1", "1", RUNS=str(tmp_path / "r"), RESULTS="kept1", TRAINING_S="80.0"
+  status, (cold, _, sweep) = given(
+    "m",
+    "--config.harness.executor=auto",
+    RUNS=str(tmp_path / "r"),
+    RESULTS="kept1",
+    TRAINING_S="80.0",
+    FIRST_SEED="1",
   )
   assert status == 0
-  assert [words[1].split(".")[1] for words in commands] == [
-    "run",
-    "fork",
-    "sweep",
-  ]
-  sweep = commands[-1]
   assert sweep[-1] == str(tmp_path / "r" / "compiled")
   for word in (
     "--first_seed=1",
@@ -91,12 +84,14 @@ def test_another_gpu_does_another_seed_in_other_folders(given, tmp_path):
     "--results=kept1",
     f"--runs={tmp_path / 'r' / 'rows'}",
     "--config.run.max_training_s=80.0",
+    "--config.harness.executor=auto",
   ):
     assert word in sweep
-  assert f"--workdir={tmp_path / 'r' / 'cold' / 'seed1'}" in commands[0]
+  assert f"--workdir={tmp_path / 'r' / 'cold'}" in cold
+  assert "--config.harness.executor=auto" in cold
 
 
 def test_a_mistake_runs_nothing(given):
-  for arguments in ((), ("m", "0"), ("m", "0", "1", "2")):
+  for arguments in ((), ("--config.seed=1",)):
     status, commands = given(*arguments)
     assert status == 2 and not commands

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from experiments import comparison, records, tables, workdir
+from experiments import comparison, headline, records, tables, workdir
 from tests.experiments.sweep_results import BY_NAME, climbing, curve, load, put
 
 
@@ -41,6 +41,16 @@ def test_rows_of_one_seed_have_one_cold_start(folder, capsys):
   for row in ("grpo_multi_turn", "grpo_single_turn"):
     forked(row, 1, "b" * 64)
   load(folder)  # seeds may have different ones
+  every = lambda: [r for found in load(folder)[0].values() for r in found]
+  assert records.told_of_cold_starts(every()) == ""
+  for row in ("leap", "grpo_multi_turn", "grpo_single_turn"):
+    forked(row, 1, "a" * 64)
+  told = "2 seeds go on from 1 cold start: intervals are of training alone."
+  assert records.told_of_cold_starts(every()) == f" {told}"
+  assert told in comparison.markdown("main", *load(folder))
+  assert told in headline.markdown(
+    headline.record_of(folder, allow_mixed=False)
+  )
   forked("leap", 1, "c" * 64)
   with pytest.raises(records.TableError, match="cold start cccccccccccc"):
     load(folder)

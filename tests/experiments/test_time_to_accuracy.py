@@ -154,7 +154,7 @@ def s_shape(seconds):
   return rise(seconds) - rise(0)
 
 
-def simulated(rng, before, law, pace, gap):
+def simulated(rng, before, law, pace, gap, growth):
   """Three runs of one law, 300 s long: 48 problems, 8 samples, seeds of sd .02.
 
   Args:
@@ -162,13 +162,15 @@ def simulated(rng, before, law, pace, gap):
     before: [3, 48] samples solved by the policy that all start from.
     law: seconds -> share of what there is to learn.
     pace: times as fast as the law.
-    gap: seconds between evaluations, about.
+    gap: seconds between evaluations, about, and at least `growth` of the time.
+    growth: as config.eval.growth.
   """
   runs = []
   for seed in range(3):
-    gaps = gap * (1 + rng.normal(0, 0.1, int(600 / gap)))
-    seconds = np.concatenate([[0], np.cumsum(gaps)])
-    seconds = seconds[: 1 + np.searchsorted(seconds, 300)]
+    seconds = np.zeros(1)
+    while seconds[-1] < 300:
+      longer = max(gap, growth * seconds[-1]) * (1 + rng.normal(0, 0.1))
+      seconds = np.append(seconds, seconds[-1] + longer)
     level = rng.normal(0, 0.02) * np.minimum(seconds / 60, 1)
     rise = 0.37 + 0.49 * law(pace * seconds) + level
     chance = rise[:, None] + _DIFFICULTY
@@ -189,14 +191,14 @@ def simulated(rng, before, law, pace, gap):
   return runs
 
 
-def compared(law, pace, gaps, num_draws, repeats, gain=0.9):
+def compared(law, pace, gaps, num_draws, repeats, gain=0.9, growth=0.0):
   """[repeats] estimates of the ratio of two rows of the same law."""
   found = []
   for repeat in range(repeats):
     rng = np.random.default_rng((1, repeat))
     before = rng.binomial(8, np.clip(0.37 + _DIFFICULTY, 0, 1), (3, 48))
-    baseline = simulated(rng, before, law, 1.0, gaps[0])
-    method = simulated(rng, before, law, pace, gaps[1])
+    baseline = simulated(rng, before, law, 1.0, gaps[0], growth)
+    method = simulated(rng, before, law, pace, gaps[1], growth)
     draws = intervals.draw({"b": baseline, "m": method}, num_draws)
     found.append(
       intervals.estimate(
@@ -223,6 +225,26 @@ def test_two_rows_of_one_law_have_the_ratio_of_their_pace(law, pace, gaps):
   assert np.median(found) == pytest.approx(pace, rel=tolerance)
   # Nobody is told "never" by noise.
   assert np.mean(np.asarray(found) == 0) <= 0.02
+
+
+@pytest.mark.parametrize("law,pace", [(plateau, 2.0), (s_shape, 3.0)])
+def test_gaps_that_grow_with_time_do_as_well(law, pace):
+  found = [e.value for e in compared(law, pace, (5, 3), 1, 60, growth=0.1)]
+  assert np.median(found) == pytest.approx(pace, rel=0.05)
+  assert np.mean(np.asarray(found) == 0) <= 0.02
+
+
+def test_gaps_behind_the_target_do_not_count(tmp_path):
+  rise = [(0, 0), (10, 2), (20, 4), (30, 6), (40, 8), (60, 8), (100, 8)]
+  line = [(t, {"p": [n, 0, 0, 8 - n, 8]}) for t, n in rise]
+  put(tmp_path, BY_NAME["leap"], 0, line)
+  runs = records.load(tmp_path, [BY_NAME["leap"]], allow_mixed=False)["leap"]
+  draws = intervals.draw({"leap": runs}, 1)
+  gap = lambda until: time_to_accuracy.longest_gap(runs, "seconds", until)
+  assert [gap(t) for t in (36, 40, 41, 61, np.inf)] == [10, 10, 20, 40, 40]
+  # Nine tenths at about 36 s, with gaps of 10 s until then.
+  got = time_to_accuracy.gaps_to_target(runs, runs, 1, 0.9, draws)
+  assert 3.4 < got < 4.0
 
 
 def test_the_interval_holds_the_truth():
