@@ -15,6 +15,7 @@ problems.jsonl         one line a training problem: visits, failures, open gates
 policy/                the trained policy
 results.json           the outcome
 learning_curve.png     the picture of it
+stderr.txt             progress and errors, where a sweep ran it on a cluster
 """
 
 import contextlib

@@ -16,6 +16,7 @@ from experiments import (
   rows,
   settings,
   sweep,
+  sweep_run,
   workdir,
 )
 from leap_jax import methods
@@ -159,7 +160,7 @@ def fake(tmp_path, monkeypatch):
       [command[0], "-S", "-c", f"raise SystemExit({code})"], **options
     )
 
-  monkeypatch.setattr(sweep.subprocess, "Popen", start)
+  monkeypatch.setattr(sweep_run.subprocess, "Popen", start)
 
   def started():
     path = tmp_path / "runs" / "order.txt"
@@ -339,7 +340,7 @@ def test_a_run_waits_for_its_folder(tmp_path, fake, monkeypatch):
         process.close()
         fault.unlink()
 
-    monkeypatch.setattr(sweep.time, "sleep", wait)
+    monkeypatch.setattr(sweep_run.time, "sleep", wait)
     assert main(tmp_path, *one) == 0
   assert len(waits) == 3 and fake() == ["leap/seed0"] * 2
 
