@@ -109,24 +109,45 @@ def _pass_at_most(record):
   return after[f"pass_at_{max(ks)}"] if ks else None
 
 
-def _sooner(baseline, turn):
+def _sooner(baseline, turn, gain):
   def values(runs, row, draws):
     if not runs.get(baseline):
       return np.full(len(draws.by_seed), np.nan)
-    return time_to_accuracy.compare(runs[baseline], runs[row], turn, draws)
+    return time_to_accuracy.compare(
+      runs[baseline], runs[row], turn, gain, draws
+    )
 
   return values
 
 
-def _gaps(baseline, turn):
+def _gaps(baseline, turn, gain):
   def gaps(runs, row, draws):
     if not runs.get(baseline) or row == baseline:
       return np.nan
     return time_to_accuracy.gaps_to_target(
-      runs[baseline], runs[row], turn, draws
+      runs[baseline], runs[row], turn, gain, draws
     )
 
   return gaps
+
+
+def _times(ending, target):
+  """Times as fast as each baseline to a share of its gain."""
+  gain = time_to_accuracy.GAINS[ending]
+  return [
+    Column(
+      f"time_to_acc{turn}_ratio_vs_{short}{ending}",
+      f"times as fast to {target.format(short.replace('_', '-'))} Acc@{turn}",
+      _sooner(baseline, turn, gain),
+      2,
+      _gaps(baseline, turn, gain),
+    )
+    for turn in (1, 3)
+    for baseline, short in (
+      ("grpo_multi_turn", "multi_turn"),
+      ("grpo_single_turn", "single_turn"),
+    )
+  ]
 
 
 _ACC = {
@@ -208,6 +229,11 @@ _ZERO = Column(
   "zero_advantage", "rows without advantage, %", _of_run(_zero_advantage, 100)
 )
 
+_TIMES = (
+  *_times("", "{}'s best"),
+  *_times("_at_90_percent", "90 % of {}'s gain in"),
+)
+
 OF_ANY_EVALUATION = (
   *(f"acc_at_{t}" for t in _ACC),
   "recovery_rate",
@@ -232,22 +258,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     Column("other_seconds", "other, s", _per_iteration("other"), 2),
     *_COST[1:],
     _ACTIVATION,
-    *(
-      Column(
-        f"time_to_acc{turn}_ratio_vs_{short}",
-        f"times as fast to {100 * time_to_accuracy.GAIN:g} % of "
-        f"{short.replace('_', '-')}'s gain in Acc@{turn} (0: never)",
-        _sooner(baseline, turn),
-        2,
-        _gaps(baseline, turn),
-      )
-      for turn in (1, 3)
-      for baseline, short in (
-        ("grpo_multi_turn", "multi_turn"),
-        ("grpo_single_turn", "single_turn"),
-      )
-    ),
   ),
+  "time": _TIMES,
   "feedback": (
     *_ACC.values(),
     Column(
@@ -262,6 +274,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
       _with_random_feedback(intervals.recovery),
     ),
     Column("recovery_due", "due to feedback", _lost_without_feedback),
+    *_COST,
   ),
   "dcp": (
     _ACC[1],
@@ -294,6 +307,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
       _metric("kernels/other_failure", 100),
     ),
     *_DIFFERENCES,
+    *_COST,
   ),
   "sampling": (
     _ACC[1],

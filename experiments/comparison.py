@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from experiments import intervals, paper, time_to_accuracy
+from experiments import intervals, paper, provenance, time_to_accuracy
 from experiments.columns import (
   COLUMNS,
   OF_ANY_EVALUATION,
@@ -15,7 +15,7 @@ from experiments.columns import (
   Runs,
 )
 from experiments.intervals import Draws, Estimate
-from experiments.records import origins, used_up_s
+from experiments.records import origins, told_of_cold_starts, used_up_s
 from experiments.rows import TABLES
 
 NOT_RUN = "not run"
@@ -134,14 +134,13 @@ def _footnote(table: str, runs: Runs, draws: Draws) -> Sequence[str]:
       if len(draws.seeds) == 1
       else ""
     )
-    + ". Seconds, tokens and harness calls are of training: no held-out "
+    + f".{told_of_cold_starts(every)} Seconds, tokens and harness calls are of "
+    "training: no held-out "
     f"evaluation, no compilation. Hardware: {'; '.join(origin['hardware'])}. "
     f"Commit: {', '.join(origin['commit'])}."
   )
   lines = [text]
-  for key, values in origin.items():
-    if len(values) > 1:
-      lines.append(f"MIXED: runs of {len(values)} kinds of {key} are averaged.")
+  lines += provenance.mixtures([record.result for record in every])
   lines += _coarse(table, runs, draws)
   if table in paper.REPORTED:
     lines.append(paper.NOTE)

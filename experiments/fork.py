@@ -1,6 +1,7 @@
 """Runs of several methods that go on from one cold start.
 
     python -m experiments.fork WORKDIR --table=main --rows=ROW,ROW --runs=DIR
+        [--seeds=N] [--learning_rate=RATE]
 
 WORKDIR is a run that has come to the end of its warm start (with
 `--config.run.num_iterations=0` it does nothing else). Its state then, and what
@@ -9,8 +10,10 @@ which `python -m experiments.sweep --runs=DIR` looks for it and lets it go on:
 the same policy to the last bit, and one cold start to wait for. What they go on
 from stands in their forked_from.json.
 
---learning_rate=RATE gives them another config.learner.learning_rate: the warm
-start has one of its own. Give it to the sweep, too.
+--seeds=N makes runs of the seeds 0 to N - 1: one cold start, drawn from and
+trained N times. Without it they have the seed of WORKDIR. --learning_rate=RATE
+gives them another config.learner.learning_rate: the warm start has one of its
+own. Give it to the sweep, too.
 """
 
 import hashlib
@@ -67,6 +70,7 @@ def fork(
   wanted: Sequence[rows.Row],
   runs: pathlib.Path,
   learning_rate: float | None = None,
+  seeds: Sequence[int] | None = None,
 ) -> list[pathlib.Path]:
   """Makes the folders of the new runs.
 
@@ -76,6 +80,7 @@ def fork(
     runs: of a sweep.
     learning_rate: of the new runs; None = as in `source`. Rows that scale it
       scale this one.
+    seeds: of the new runs; None = that of `source`.
 
   Returns:
     The folders, as far as they were not there.
@@ -95,14 +100,18 @@ def fork(
       "run it with --config.run.num_iterations=0"
     )
   origin = _origin(source, checkpoint)
-  seed = f"seed{settings['seed']}"
-  folders = [runs / row.name / seed for row in wanted]
-  for row, folder in zip(wanted, folders, strict=True):
+  new = {
+    runs / row.name / f"seed{seed}": rows.changed(row, settings)
+    | {"seed": seed}
+    for seed in (seeds or [settings["seed"]])
+    for row in wanted
+  }
+  for folder, changed in new.items():
     if folder.exists():
       _check_origin(folder, origin)
-      workdir.check(folder, rows.changed(row, settings))
+      workdir.check(folder, changed)
   made = []
-  for row, folder in zip(wanted, folders, strict=True):
+  for folder, changed in new.items():
     if folder.exists():
       continue
     part = folder.with_name(f".{folder.name}.part")
@@ -111,7 +120,7 @@ def fork(
     for name in _FILES:
       if (source / name).exists():
         shutil.copy(source / name, part / name)
-    workdir.record(part, rows.changed(row, settings))
+    workdir.record(part, changed)
     workdir.write_json(part / workdir.FORKED_FROM, origin)
     part.rename(folder)
     made.append(folder)
@@ -123,6 +132,7 @@ def _arguments(argv):
   for name, default in (("table", "main"), ("rows", None), ("runs", None)):
     flags.DEFINE_string(name, default, "see above", flag_values=values)
   flags.DEFINE_float("learning_rate", None, "see above", flag_values=values)
+  flags.DEFINE_integer("seeds", None, "see above", 1, flag_values=values)
   try:
     rest = values(argv)
   except flags.Error as error:
@@ -146,14 +156,19 @@ def main(argv: list[str]) -> int:
     wanted = sweep_plan.chosen(values.table, values.rows, executor)
     with workdir.held(source):
       made = fork(
-        source, wanted, pathlib.Path(values.runs), values.learning_rate
+        source,
+        wanted,
+        pathlib.Path(values.runs),
+        values.learning_rate,
+        values.seeds and range(values.seeds),
       )
   except (UsageError, OSError) as error:
     print(f"experiments.fork: {error}", file=sys.stderr)
     return 2
   for folder in made:
     print(folder)
-  print(f"{len(made)} new runs; {len(wanted) - len(made)} were there")
+  number = len(wanted) * (values.seeds or 1)
+  print(f"{len(made)} new runs; {number - len(made)} were there")
   return 0
 
 

@@ -5,7 +5,7 @@ import time
 
 import jax
 
-from experiments import budget, heldout, workdir
+from experiments import budget, eval_schedule, heldout, workdir
 from experiments.gathering import Gathered, gather
 from experiments.iteration_metrics import iteration_metrics
 from experiments.programs import Programs
@@ -108,7 +108,9 @@ def train(
       progress.evaluated = None
       _count(progress, gathered, values)
       # The last one too: where the run goes on, its curve has this point.
-      if config.eval.every and progress.iterations % config.eval.every == 0:
+      if eval_schedule.is_due(
+        progress.iterations, config.eval.every, config.eval.growth
+      ):
         progress.evaluated = heldout.evaluate(
           run, programs, state, progress, f"iteration {index + 1}"
         )

@@ -8,6 +8,7 @@ import numpy as np
 from experiments import columns, time_to_accuracy
 from experiments.columns import Runs
 from experiments.intervals import Draws
+from experiments.records import Record
 from experiments.report import TRAINING_STAGES
 from experiments.rows import TABLES
 
@@ -22,7 +23,7 @@ _BINS = 8
 def draw(
   folder: pathlib.Path, table: str, runs: Runs, draws: Draws
 ) -> list[pathlib.Path]:
-  """Draws all pictures of a table.
+  """Draws all pictures of a table; that of the gate takes two seeds.
 
   Args:
     folder: made if it is not there.
@@ -33,6 +34,22 @@ def draw(
   Returns:
     The paths.
   """
+  names = [x for x in _PICTURES if x != "gate" or len(draws.seeds) > 1]
+  return [draw_one(folder, table, name, runs, draws) for name in names]
+
+
+def draw_one(
+  folder: pathlib.Path, table: str, name: str, runs: Runs, draws: Draws
+) -> pathlib.Path:
+  """Draws one picture of a table.
+
+  Args:
+    folder: made if it is not there.
+    table: for names and the order of rows.
+    name: "accuracy", "step_time" or "gate".
+    runs: by row; those without runs are left out.
+    draws: weights of the intervals.
+  """
   import matplotlib
 
   matplotlib.use("Agg")
@@ -42,17 +59,12 @@ def draw(
   labels = {
     row.name: row.label.strip("*") for row in TABLES[table] if runs[row.name]
   }
-  paths = []
-  for name, picture in (
-    ("accuracy", _accuracy),
-    ("step_time", _step_time),
-    ("gate", _gate),
-  ):
-    figure = picture(pyplot, labels, runs, draws)
-    paths.append(folder / f"{table}_{name}.png")
-    figure.savefig(paths[-1], dpi=120)
-    pyplot.close(figure)
-  return paths
+  figure = _PICTURES[name](pyplot, labels, runs, draws)
+  path = folder / f"{table}_{name}.png"
+  # Without the library's version: it alone would make another file.
+  figure.savefig(path, dpi=120, metadata={"Software": None})
+  pyplot.close(figure)
+  return path
 
 
 def _figure(pyplot, rows, columns, width, height):
@@ -149,37 +161,61 @@ def _step_time(pyplot, labels, runs, draws):
 
 
 def activation_by_difficulty(
-  records: Sequence, num_bins: int = _BINS
+  records: Sequence[Record], every: Sequence[Record], num_bins: int = _BINS
 ) -> tuple[np.ndarray, np.ndarray]:
-  """How often the gate opened, by a problem's own fail rate.
+  """How often the gate opened, by how difficult a problem is elsewhere.
 
-  A problem's fail rate is over all its first turns of the whole run: with
-  several visits it knows more than the group that a gate decides by.
+  A problem's difficulty is the share of first turns that failed in the runs of
+  other seeds. A gate decides by the samples of its own visit: by those it would
+  seem to know exactly what it only guesses.
 
   Args:
     records: of one row; their training problems are taken together.
+    every: of all rows, which tell of the difficulty.
     num_bins: of the fail rate, from 0 to 1.
 
   Returns:
     ([bins] mean fail rate, [bins] visits with an open gate over visits); NaN
-    where no problem falls.
+    where no problem falls. Problems that no other seed met are left out.
   """
-  seen = [p for record in records for p in record.problems if p["samples"]]
-  rate = np.asarray([p["failures"] / p["samples"] for p in seen])
-  visits = np.asarray([p["visits"] for p in seen], float)
-  opened = np.asarray([p["activations"] for p in seen], float)
+  rates, visits, opened = [], [], []
+  for record in records:
+    elsewhere = _samples(r for r in every if r.seed != record.seed)
+    for problem in record.problems:
+      samples, failures = elsewhere.get(problem["name"], (0, 0))
+      if samples:
+        rates.append(failures / samples)
+        visits.append(problem["visits"])
+        opened.append(problem["activations"])
+  rate, weight = np.asarray(rates), np.asarray(visits, float)
   place = np.minimum((rate * num_bins).astype(int), num_bins - 1)
-  total = lambda weight: np.bincount(place, weight, num_bins)
+  total = lambda x: np.bincount(place, x, num_bins)
   with np.errstate(invalid="ignore"):
-    return total(visits * rate) / total(visits), total(opened) / total(visits)
+    return total(weight * rate) / total(weight), total(
+      np.asarray(opened, float)
+    ) / total(weight)
+
+
+def _samples(records):
+  """First turns of each training problem, and how many of them failed."""
+  found: dict[str, tuple[int, int]] = {}
+  for record in records:
+    for problem in record.problems:
+      samples, failures = found.get(problem["name"], (0, 0))
+      found[problem["name"]] = (
+        samples + problem["samples"],
+        failures + problem["failures"],
+      )
+  return found
 
 
 def _gate(pyplot, labels, runs, draws):
   del draws
   figure, axes = _figure(pyplot, 1, 1, 7, 4.8)
   axis = axes[0, 0]
+  every = [record for records in runs.values() for record in records]
   for number, (name, label) in enumerate(labels.items()):
-    x, y = activation_by_difficulty(runs[name])
+    x, y = activation_by_difficulty(runs[name], every)
     axis.plot(
       100 * x,
       100 * y,
@@ -189,10 +225,13 @@ def _gate(pyplot, labels, runs, draws):
       label=label,
     )
   axis.set(
-    xlabel="first turns of a problem that failed, whole run, %",
+    xlabel="first turns of a problem that failed, runs of other seeds, %",
     ylabel="visits with an open gate, %",
     xlim=(0, 100),
     ylim=(-3, 103),
   )
   _legend_below(figure, axis)
   return figure
+
+
+_PICTURES = {"accuracy": _accuracy, "step_time": _step_time, "gate": _gate}

@@ -57,14 +57,14 @@ def connect(values: flags.FlagValues, settings: dict[str, Any]) -> None:
     UsageError: they have other devices, settings or another commit.
     Unreachable: they are not found.
   """
-  from experiments import workdir
+  from experiments import provenance
   from leap_jax import hosts
 
   try:
     hosts.connect(values.coordinator, values.num_processes, values.process_id)
     hosts.check_alike(
       {f"config.{key}": value for key, value in settings.items()}
-      | {"commit": workdir.commit()}
+      | {"commit": provenance.commit()}
     )
   except hosts.Unlike as error:
     raise UsageError(str(error)) from None

@@ -1,17 +1,18 @@
 """Runs as tables see them: read, and seen to be comparable.
 
 Runs of a table may differ in their seed and in what their rows change, and in
-nothing else; runs of different commits or hardware are refused unless asked
-for.
+nothing else: those of one seed go on from one cold start, or none does. Runs of
+different commits or hardware are refused unless asked for.
 """
 
 import dataclasses
 import json
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments import collected
+from experiments import collected, provenance, workdir
+from experiments.config_file import UsageError
 from experiments.rows import TABLES, Row
 
 # What one row changes, another may have by default.
@@ -39,6 +40,8 @@ class Record:
   evaluations: list[dict[str, Any]]  # held out; the first is before training
   control: list[dict[str, Any]]  # the last one with random feedback, or none
   problems: list[dict[str, Any]]  # training problems that were met
+  # Content of the checkpoint that it goes on from, of another run.
+  cold_start: str | None = None
 
 
 def load(
@@ -70,8 +73,9 @@ def load(
   every = [record for records in found.values() for record in records]
   _check_alike(rows, found)
   _check_budgets(every)
+  _check_cold_starts(every)
   if not allow_mixed:
-    _check_one_origin(every)
+    check_one_origin({record.path: record.result for record in every})
   return found
 
 
@@ -80,6 +84,7 @@ def _read(folder):
     result = json.loads((folder / "results.json").read_text("utf-8"))
     lines = lambda name: collected.read_lines(folder / f"{name}.jsonl.gz")
     heldout = lines("heldout")
+    forked = workdir.origin(folder)
     record = Record(
       folder,
       result["run"]["seed"],
@@ -88,6 +93,7 @@ def _read(folder):
       [line for line in heldout if line["label"] != _CONTROL],
       [line for line in heldout if line["label"] == _CONTROL],
       lines("problems"),
+      forked and forked["checkpoint_sha256"],
     )
     for key in ("commit", "hardware", "iterations"):
       result["run"][key]
@@ -100,7 +106,7 @@ def _read(folder):
         "problems",
       ):
         evaluation[key]
-  except (OSError, EOFError, ValueError) as error:
+  except (OSError, EOFError, ValueError, UsageError) as error:
     raise TableError(f"cannot read {folder}: {error}") from None
   except (KeyError, TypeError) as error:
     raise TableError(
@@ -128,7 +134,7 @@ def _check_alike(rows, found):
   first: dict[str, tuple[Any, pathlib.Path]] = {}
   for row in rows:
     for record in found[row.name]:
-      for key, value in record.result["config"].items():
+      for key, value in workdir.as_now(record.result["config"]).items():
         if key in may_differ or key in row.settings:
           continue
         if key in row.factors:
@@ -170,20 +176,49 @@ def _check_budgets(records):
   )
 
 
-def _check_one_origin(records):
-  for key in ("commit", "hardware"):
-    origins = {r.result["run"][key]: r.path for r in records}
-    if len(origins) > 1:
-      (one, path), (two, other), *_ = origins.items()
+def _check_cold_starts(records):
+  """Those of one seed have the same start: else the better one wins twice."""
+  first: dict[int, Record] = {}
+  for record in records:
+    other = first.setdefault(record.seed, record)
+    if record.cold_start != other.cold_start:
+      told = lambda x: f"cold start {x[:12]}" if x else "no other run's"
       raise TableError(
-        f"{path} is of {key} {one}, {other} of {two}: do the older runs again, "
-        "or add --allow_mixed, and the table will say so"
+        f"{other.path} goes on from {told(other.cold_start)}, {record.path} "
+        f"from {told(record.cold_start)}: not to be compared. Make both from "
+        "one cold start (python -m experiments.fork)"
       )
+
+
+def told_of_cold_starts(records: Sequence[Record]) -> str:
+  """Words on what seeds have in common, for a footnote; "" if nothing."""
+  starts = {record.cold_start for record in records}
+  seeds = {record.seed for record in records}
+  if None in starts or len(starts) == len(seeds):
+    return ""
+  return (
+    f" {len(seeds)} seeds go on from {len(starts)} cold start"
+    f"{'s' if len(starts) > 1 else ''}: intervals are of training alone."
+  )
+
+
+def check_one_origin(results: Mapping[pathlib.Path, Mapping[str, Any]]) -> None:
+  """Refuses numbers of several commits or kinds of hardware.
+
+  Args:
+    results: results.json of each run, by its path.
+
+  Raises:
+    TableError: says which differ.
+  """
+  clash = provenance.clash(results)
+  if clash is not None:
+    raise TableError(
+      f"{clash}: do the older runs again, or add --allow_mixed, and what is "
+      "made of them will say so"
+    )
 
 
 def origins(records: Sequence[Record]) -> dict[str, list[str]]:
   """Commits and hardware of runs, sorted."""
-  return {
-    key: sorted({r.result["run"][key] for r in records})
-    for key in ("commit", "hardware")
-  }
+  return provenance.of(record.result for record in records)

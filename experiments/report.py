@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from experiments import workdir
-
 _ROWS = (  # key, label, percent
   ("acc_at_1", "Acc@1", True),
   ("acc_at_2", "Acc@2", True),
@@ -38,7 +36,8 @@ def results(
   `run.training_seconds` is what curves and limits count: without compilation.
   `run.training` and `run.evaluation` hold what each of the two has used;
   `tokens`, `harness_calls` and `kernels_judged` of `run` are their sums;
-  `turns`, `activation` and `faults` are of training.
+  `turns`, `activation` and `faults` are of training; `hardware` and `commit`
+  those of the last of the `parts` (experiments/provenance.py).
 
   Args:
     settings: flat config.
@@ -72,8 +71,9 @@ def results(
       "turns": progress.turns,
       "activation": progress.active_groups / groups,
       "faults": progress.faults,
-      "hardware": workdir.hardware(),
-      "commit": workdir.commit(),
+      "hardware": progress.parts[-1]["hardware"],
+      "commit": progress.parts[-1]["commit"],
+      "parts": progress.parts,
     },
     "config": settings,
   }

@@ -78,6 +78,7 @@ def _at_rate(method, name, label, factor):
 TABLES: dict[str, tuple[Row, ...]] = {
   "main": _MAIN,
   "cost": _MAIN,
+  "time": _MAIN,
   "feedback": _MAIN,
   "dcp": (
     _GATE_OPEN,

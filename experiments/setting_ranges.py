@@ -188,6 +188,7 @@ CHECKS = {
   "warm_start.log_every": _at_least(1),
   "warm_start.checkpoint_every": _at_least(1),
   "eval.every": _at_least(0),
+  "eval.growth": _between(0.0, 1.0),
   "eval.ks": _ascending,
   "eval.random_feedback": _anything,
   "run.num_iterations": _at_least(0),

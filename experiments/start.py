@@ -13,6 +13,7 @@ from experiments import (
   memory_check,
   policies,
   programs,
+  provenance,
   state,
   workdir,
 )
@@ -161,10 +162,12 @@ def begin(
   if restored is None:
     train = fresh_state(config, model, mesh, training.params)
     empty = sharding.replicate(mesh, init_buffer())
-    return Begun(state.Progress(), train, empty, frozen, base)
+    progress = state.Progress(parts=provenance.continued((), 0))
+    return Begun(progress, train, empty, frozen, base)
   step, saved, record = restored
   compute.check_base(base, record.pop("base", None))
   progress = state.Progress.from_record(record)
+  progress.parts = provenance.continued(progress.parts, step)
   say(
     f"resuming from checkpoint {step}: {progress.warm_steps} warm-start steps, "
     f"{progress.iterations} iterations done"

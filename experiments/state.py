@@ -54,6 +54,8 @@ class Progress:
   problems: history.History = dataclasses.field(default_factory=history.History)
   # By stage, the key of whole_rows.REMAT that its update is computed with.
   remat: dict[str, str] = dataclasses.field(default_factory=dict)
+  # Commit and hardware of each part of the run (experiments/provenance.py).
+  parts: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
   @classmethod
   def from_record(cls, record: dict[str, Any]) -> "Progress":

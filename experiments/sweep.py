@@ -2,43 +2,41 @@
 
     python -m experiments.sweep --table=TABLE --config=FILE [--seeds=3]
         [--first_seed=0] [--rows=ROW,ROW] [--runs=DIR] [--results=DIR]
-        [--replace] [--dry_run] [--config.X.Y=V ...]
+        [--replace] [--dry_run] [--ray_address=HOST:PORT] [--config.X.Y=V ...]
 
 A run that has been stopped goes on at its last checkpoint; one that is finished
 is not done again. Stop the sweep by Ctrl-C and start it again by the same
 command. Results are collected as each run ends; `python -m experiments.tables`
 makes tables of them. Runs share what XLA has compiled (RUNS/compiled): no table
-shows that time.
+shows that time. --ray_address spreads them over the machines of a Ray cluster
+(experiments/sweep_ray.py).
 """
 
 import contextlib
-import ctypes
 import fcntl
 import os
 import pathlib
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 
 from absl import flags
 
-from experiments import collected, rows, sweep_plan, workdir
+from experiments import (
+  collected,
+  endings,
+  rows,
+  sweep_plan,
+  sweep_ray,
+  sweep_run,
+  workdir,
+)
 from experiments import settings as settings_lib
-from experiments.config_file import Occupied, UsageError, asks_for_help
+from experiments.config_file import UsageError, asks_for_help
 from experiments.sweep_plan import Planned, seconds_if_done
+from kernels_eval.client import HarnessError
 
 EXIT_OK, EXIT_FAILED, EXIT_USAGE = 0, 1, 2
-# A run's own: its request is wrong, and so is that of the others; the machine
-# failed, or the run's last process still holds its folder.
-_RUN_USAGE, _RUN_MACHINE = 2, 4
-_STOP_S = 120  # a run that is told to stop may take this long
-_PR_SET_PDEATHSIG = 1
-
-
-class Stopped(Exception):
-  """The sweep was told to end."""
 
 
 def _define(values: flags.FlagValues) -> None:
@@ -49,6 +47,7 @@ def _define(values: flags.FlagValues) -> None:
   text("rows", None, "only these of it, with commas")
   text("runs", None, "folder of the runs (default: runs/sweep/CONFIG)")
   text("results", None, "of what is kept (default: experiments/results/CONFIG)")
+  text("ray_address", None, "host:port of a Ray cluster that does the runs")
   flags.DEFINE_integer("seeds", 3, "seeds 0, 1, ...", 1, flag_values=values)
   flags.DEFINE_integer(
     "first_seed",
@@ -97,65 +96,6 @@ def _results_held(results: pathlib.Path) -> Iterator[None]:
     os.close(descriptor)
 
 
-def _end_with_parent() -> None:
-  """In a run's process: it stops, as by Ctrl-C, when the sweep dies."""
-  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
-
-
-def _run(planned: Planned) -> int:
-  """One run in its own process; returns its exit status."""
-  process = subprocess.Popen(
-    [
-      sys.executable,
-      "-m",
-      "experiments.run",
-      *planned.arguments,
-      f"--workdir={planned.run_folder}",
-    ],
-    stdout=subprocess.DEVNULL,  # its table; ours comes later
-    env={
-      "JAX_COMPILATION_CACHE_DIR": str(
-        planned.run_folder.parents[1].absolute() / "compiled"
-      ),
-      **os.environ,
-    },
-    preexec_fn=_end_with_parent,
-    # Ctrl-C reaches the sweep alone, which passes it on once.
-    start_new_session=True,
-  )
-  try:
-    return process.wait()
-  except Stopped:
-    process.send_signal(signal.SIGINT)
-    try:
-      process.wait(timeout=_STOP_S)
-    except subprocess.TimeoutExpired:
-      process.kill()
-      process.wait()
-    raise
-
-
-def _run_again_if_machine_failed(planned: Planned) -> int:
-  """`_run`; once more where not the run but the machine was at fault."""
-  code = _run(planned)
-  if code != _RUN_MACHINE:
-    return code
-  _wait_until_free(planned.run_folder)
-  _say(f"{planned.name}: a fault of the machine (see above); once more")
-  return _run(planned)
-
-
-def _wait_until_free(run_folder: pathlib.Path) -> None:
-  """Gives another process, perhaps at its last checkpoint, time to end."""
-  deadline = time.monotonic() + _STOP_S
-  while time.monotonic() < deadline:
-    try:
-      with workdir.held(run_folder):
-        return
-    except Occupied:
-      time.sleep(0.5)
-
-
 def _say(text: str) -> None:
   print(f"experiments.sweep: {text}", file=sys.stderr, flush=True)
 
@@ -195,6 +135,12 @@ def _survey(planned: Sequence[Planned], replace: bool):
   return to_run, known
 
 
+def _warn_of_commits(planned, left) -> None:
+  mixed = sweep_plan.other_commits(planned, left)
+  if mixed is not None:
+    _say(mixed)
+
+
 def _describe(planned: Sequence[Planned], replace: bool) -> int:
   """--dry_run."""
   left, known = [], {}
@@ -218,30 +164,54 @@ def _describe(planned: Sequence[Planned], replace: bool) -> int:
     print(f"{one.name:34} {words}")
   rest = sweep_plan.time_left(left, known)
   print(f"{len(left)} of {len(planned)} runs to do; {rest}")
+  _warn_of_commits(planned, left)
   return EXIT_OK
 
 
-def _sweep(planned: Sequence[Planned], replace: bool) -> int:
+def _one_by_one(left, known, total) -> Iterator[tuple[Planned, int]]:
+  """Runs here, one behind the other; yields each and its exit status."""
+  for place, one in enumerate(left):
+    rest = sweep_plan.time_left(left[place:], known)
+    _say(f"[{total - len(left) + place + 1}/{total}] {one.name}; {rest}")
+    say = lambda text, one=one: _say(f"{one.name}: {text}")
+    yield one, sweep_run.run(one.arguments, one.run_folder, say)
+
+
+def _on_ray(left, known, total, address) -> Iterator[tuple[Planned, int]]:
+  """Runs on the machines of a cluster; yields each and its exit status."""
+  open_ = {one.name: one for one in left}
+  with contextlib.closing(sweep_ray.run_all(left, address, _say)) as runs:
+    for one, code in runs:
+      yield one, code
+      del open_[one.name]
+      rest = sweep_plan.time_left(list(open_.values()), known)
+      _say(
+        f"[{total - len(open_)}/{total}] {one.name} has ended; {rest}, if one "
+        "machine does it"
+      )
+
+
+def _sweep(planned: Sequence[Planned], replace: bool, address) -> int:
   """Does what is left; a run that fails does not keep others from running."""
   left, known = _survey(planned, replace)
+  _warn_of_commits(planned, left)
   failed = []
-  while left:
-    one = left[0]
-    number = len(planned) - len(left) + 1
-    rest = sweep_plan.time_left(left, known)
-    _say(f"[{number}/{len(planned)}] {one.name}; {rest}")
-    code = _run_again_if_machine_failed(one)
-    left = left[1:]
-    if code == _RUN_USAGE:
-      _say(f"{one.name} could not start (see above); the sweep ends")
-      return EXIT_USAGE
-    seconds = seconds_if_done(one.run_folder, one, False)
-    if code or seconds is None:
-      _say(f"{one.name} failed with status {code}; going on with the others")
-      failed.append(one.name)
-      continue
-    collected.collect(one.run_folder, one.target)
-    known.setdefault(one.row.name, []).append(seconds)
+  if address is None or not left:
+    runs = _one_by_one(left, known, len(planned))
+  else:
+    runs = _on_ray(left, known, len(planned), address)
+  with contextlib.closing(runs):
+    for one, code in runs:
+      if code == endings.EXIT_USAGE:
+        _say(f"{one.name} could not start (see above); the sweep ends")
+        return EXIT_USAGE
+      seconds = seconds_if_done(one.run_folder, one, False)
+      if code or seconds is None:
+        _say(f"{one.name} failed with status {code}; going on with the others")
+        failed.append(one.name)
+        continue
+      collected.collect(one.run_folder, one.target)
+      known.setdefault(one.row.name, []).append(seconds)
   done = len(planned) - len(failed)
   _say(f"{done} of {len(planned)} runs are in {planned[0].target.parents[1]}")
   if failed:
@@ -253,7 +223,7 @@ def _stop(*_) -> None:
   # Once: the run is given its time to end.
   for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, signal.SIG_IGN)
-  raise Stopped
+  raise sweep_run.Stopped
 
 
 def main(argv: list[str]) -> int:
@@ -276,15 +246,18 @@ def main(argv: list[str]) -> int:
       )
       stack.enter_context(workdir.held(runs, "--runs"))
       stack.enter_context(_results_held(results))
-      return _sweep(planned, values.replace)
+      return _sweep(planned, values.replace, values.ray_address)
   except UsageError as error:
     _say(error)
     return EXIT_USAGE
+  except HarnessError as error:
+    _say(error)
+    return EXIT_FAILED
   except OSError as error:
     where = f" ({error.filename})" if error.filename else ""
     _say(f"{error.strerror or error}{where}")
     return EXIT_FAILED
-  except Stopped:
+  except sweep_run.Stopped:
     _say("stopped; the same command goes on")
     return EXIT_FAILED
   finally:

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiments import budget, collected, rows, workdir
+from experiments import budget, collected, provenance, rows, workdir
 from experiments import settings as settings_lib
 from experiments.config_file import UsageError, near
 
@@ -159,6 +159,38 @@ def seconds_if_done(
   raise UsageError(
     f"{folder} holds a run with config.{key}={got}, the sweep wants {wanted}; "
     "use other --runs and --results, or --replace for kept results"
+  )
+
+
+def other_commits(
+  planned: Sequence[Planned], left: Sequence[Planned]
+) -> str | None:
+  """Words on kept results of which no table can be made, with what is left.
+
+  Args:
+    planned: all runs of the sweep.
+    left: those that are to be done by the code as it is now.
+
+  Returns:
+    None if all are of one commit.
+  """
+  done: dict[str, list[str]] = {}
+  for one in planned:
+    result = None if one in left else workdir.outcome(one.target)
+    if result is not None:
+      for commit in provenance.of([result])["commit"]:
+        done.setdefault(commit, []).append(one.name)
+  now = {provenance.commit()} if left else set()
+  if len(now | set(done)) < 2:
+    return None
+  told = "; ".join(
+    f"{commit}: {', '.join(names)}" for commit, names in sorted(done.items())
+  )
+  return (
+    f"kept results are of commit {told}"
+    + (f"; what is run now is of {', '.join(now)}" if now else "")
+    + ". Tables mix commits only by --allow_mixed: to do those runs again, "
+    "remove their folders of results and of runs"
   )
 
 

@@ -22,6 +22,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from experiments import provenance, records
 from experiments.config_file import near
 from experiments.records import TableError
 from experiments.rows import TABLES
@@ -60,6 +61,7 @@ def load(
       seed, or is of another configuration than the others.
   """
   runs: dict[str, list[dict[str, Any]]] = {}
+  every: dict[pathlib.Path, dict[str, Any]] = {}
   first = None
   for method in METHODS:
     runs[method] = []
@@ -67,10 +69,11 @@ def load(
       result = _read(path, method)
       first = first or (path, result)
       _check_alike(*first, path, result)
-      if not allow_mixed:
-        _check_one_origin(*first, path, result)
+      every[path] = result
       runs[method].append(result)
     runs[method].sort(key=lambda result: result["run"]["seed"])
+  if not allow_mixed:
+    records.check_one_origin(every)
   return runs
 
 
@@ -113,16 +116,6 @@ def _check_alike(path, result, other_path, other):
     if _sizes(other)[key] != value:
       raise TableError(
         f"{path} has {value} {key}, {other_path} {_sizes(other)[key]}"
-      )
-
-
-def _check_one_origin(path, result, other_path, other):
-  for key in ("commit", "hardware"):
-    one, two = result["run"][key], other["run"][key]
-    if one != two:
-      raise TableError(
-        f"{path} is of {key} {one}, {other_path} of {two}: do the older runs "
-        "again, or add --allow_mixed, and the table will say so"
       )
 
 
@@ -188,8 +181,7 @@ _COLUMNS = (
 
 def _footnote(every):
   seeds = sorted({r["run"]["seed"] for r in every})
-  hardware = sorted({r["run"]["hardware"] for r in every})
-  commits = sorted({r["run"]["commit"] for r in every})
+  origin = provenance.of(every)
   sizes = _sizes(every[0])  # `load` has seen to it that all are alike
   return (
     f"{sizes['held-out problems']} held-out problems, {sizes['samples']} "
@@ -198,7 +190,8 @@ def _footnote(every):
     "from the same warm start. A harness call is one turn. All stages: from "
     "loading the policy to the last held-out result; imports, the start of the "
     "judges and the picture come on top. Hardware: "
-    f"{'; '.join(hardware)}. Commit: {', '.join(commits)}."
+    f"{'; '.join(origin['hardware'])}. Commit: {', '.join(origin['commit'])}."
+    + "".join(f"\n{line}" for line in provenance.mixtures(every))
   )
 
 
@@ -220,6 +213,25 @@ def markdown(runs: dict[str, list[dict[str, Any]]]) -> str:
   return "\n".join(lines)
 
 
+def between(path: pathlib.Path, begin: str, end: str) -> str:
+  """What stands between two markers of a file.
+
+  Raises:
+    TableError: the file has no markers.
+  """
+  _, inner, _ = _parts(path, begin, end)
+  return inner.strip("\n")
+
+
+def _parts(path, begin, end):
+  text = path.read_text()
+  if begin not in text or end not in text:
+    raise TableError(f"{path} has no line `{begin}` ... `{end}`")
+  head, rest = text.split(begin, 1)
+  inner, tail = rest.split(end, 1)
+  return head, inner, tail
+
+
 def write(
   path: pathlib.Path, table: str, begin: str = BEGIN, end: str = END
 ) -> bool:
@@ -228,15 +240,11 @@ def write(
   Raises:
     TableError: the file has no markers.
   """
-  text = path.read_text()
-  if begin not in text or end not in text:
-    raise TableError(f"{path} has no line `{begin}` ... `{end}`")
-  head, rest = text.split(begin, 1)
-  _, tail = rest.split(end, 1)
-  new = f"{head}{begin}\n{table}\n{end}{tail}"
-  if new != text:
-    path.write_text(new)
-  return new != text
+  head, inner, tail = _parts(path, begin, end)
+  if inner == f"\n{table}\n":
+    return False
+  path.write_text(f"{head}{begin}\n{table}\n{end}{tail}")
+  return True
 
 
 def _chosen(name: str) -> list[str]:
@@ -255,7 +263,7 @@ def _chosen(name: str) -> list[str]:
 
 def _compare(arguments) -> None:
   """Tables of sweeps, and their pictures."""
-  from experiments import comparison, intervals, plots, records
+  from experiments import comparison, intervals, plots
 
   if arguments.runs is None:
     raise TableError(

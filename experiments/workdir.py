@@ -15,6 +15,7 @@ problems.jsonl         one line a training problem: visits, failures, open gates
 policy/                the trained policy
 results.json           the outcome
 learning_curve.png     the picture of it
+stderr.txt             progress and errors, where a sweep ran it on a cluster
 """
 
 import contextlib
@@ -23,7 +24,6 @@ import gzip
 import json
 import os
 import pathlib
-import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -53,6 +53,7 @@ MAY_CHANGE = (
 _YOUNGER = {
   "harness.sanitizer": False,
   "learner.denominator": "with_advantage",
+  "eval.growth": 0.0,
 }
 _GONE = ("harness.device",)  # harness.devices, which may change
 
@@ -223,42 +224,3 @@ def save_trajectories(
     for trajectory in trajectories:
       file.write(msgspec.json.encode(trajectory) + b"\n")
   os.replace(temporary, folder / f"{name}.jsonl.gz")
-
-
-def commit() -> str:
-  """The commit of this code, with a mark if files have changed since."""
-  root = pathlib.Path(__file__).parents[1]
-
-  def git(*arguments):
-    return subprocess.run(
-      ["git", "-C", str(root), *arguments],
-      capture_output=True,
-      text=True,
-      check=True,
-    ).stdout.strip()
-
-  try:
-    mark = "+changes" if git("status", "--porcelain", "-uno") else ""
-    return git("rev-parse", "--short=12", "HEAD") + mark
-  except (OSError, subprocess.CalledProcessError):
-    return "unknown"
-
-
-def hardware() -> str:
-  """Processor and accelerator, for the record."""
-  import jax
-
-  model = "processor"
-  try:
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-      if line.startswith("model name"):
-        model = line.split(":", 1)[1].strip()
-        break
-  except OSError:
-    pass
-  cores = len(os.sched_getaffinity(0))
-  devices = jax.devices()
-  text = f"{cores} x {model}"
-  if devices[0].platform != "cpu":
-    text += f", {len(devices)} x {devices[0].device_kind}"
-  return text

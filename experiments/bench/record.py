@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from experiments import workdir
+from experiments import provenance, workdir
 
 FIELDS = (
   "kind",
@@ -36,7 +36,7 @@ def device_name(num_devices: int) -> str:
   """Number and kind of the devices that worked, or the processor's name."""
   device = jax.devices()[0]
   if device.platform == "cpu":
-    return workdir.hardware()
+    return provenance.hardware()
   return f"{num_devices} x {device.device_kind}"
 
 
@@ -56,7 +56,7 @@ def write(
     | {
       "hardware": device_name(values["devices"]),
       "jax": jax.__version__,
-      "commit": workdir.commit(),
+      "commit": provenance.commit(),
     }
   )
   path = folder / (re.sub(r"[^a-z0-9._-]+", "-", name.lower()) + ".json")

@@ -199,6 +199,9 @@ def get_config() -> config_dict.ConfigDict:
 
   c.eval = config_dict.ConfigDict()
   c.eval.every = 0  # iterations between held-out evaluations; 0 = ends only
+  # And at least this share of the iterations so far: 0.1 evaluates after 10,
+  # 11, 13, ..., 30, 33, ... of them (experiments/eval_schedule.py).
+  c.eval.growth = 0.0
   c.eval.ks = (1, 4, 8)  # of pass@k
   # At the end once more, with feedback on other problems: what of the repairs
   # is due to the feedback?

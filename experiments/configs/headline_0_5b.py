@@ -1,25 +1,18 @@
 r"""LEAP against its baselines: a code model of 0.5B on one GPU.
 
-    python -m experiments.run \
-      --config=experiments/configs/headline_0_5b.py \
-      --config.policy.source=FILE --config.run.num_iterations=0 \
-      --workdir=runs/cold/seed0
-    python -m experiments.fork runs/cold/seed0 --runs=runs/headline \
-      --rows=leap,grpo_multi_turn,grpo_single_turn
-    python -m experiments.sweep --table=main \
-      --rows=leap,grpo_multi_turn,grpo_single_turn --seeds=1 \
-      --config=experiments/configs/headline_0_5b.py \
-      --config.policy.source=FILE --runs=runs/headline \
-      --config.run.max_training_s=100.0
+    bash experiments/headline.sh MODEL
 
-FILE is Qwen2.5-Coder-0.5B-Instruct, as a GGUF file or a folder. One cold start
-for all three methods, then each has the same seconds of training. Once more
-with `--config.seed=1` and `runs/cold/seed1` for another seed; then
-`--seeds=2`. Adapters of rank 8 are trained: a checkpoint is 54 MiB, small
+    python -m experiments.run --config=experiments/configs/headline_0_5b.py \
+      --config.policy.source=MODEL
+
+The first is all of it, the second LEAP alone.
+MODEL is Qwen2.5-Coder-0.5B-Instruct, as a GGUF file or a folder. One cold start
+for all, then each of three methods has the same seconds of training, with each
+of two seeds. Adapters of rank 8 are trained: a checkpoint is 54 MiB, small
 enough to be carried to another machine on which a run goes on.
 
-On an H200 the cold start takes 3 minutes, a held-out evaluation 2 to 3 s. So
-100 s of training should take about 6 minutes; these rates have not run yet.
+On an H200 the cold start takes 3 minutes. 100 s of training should take about 4
+more, with what is compiled and evaluated; these rates have not run yet.
 """
 
 from experiments.configs import base
@@ -66,8 +59,10 @@ def get_config():
   c.warm_start.warmup_steps = 10
   c.warm_start.checkpoint_every = 50
   # A time to accuracy is sound from four gaps between evaluations on
-  # (experiments/time_to_accuracy.py), and an iteration is 0.5 to 4 s long.
+  # (experiments/time_to_accuracy.py). An iteration is 0.5 to 4 s long, and an
+  # evaluation 2 to 3: as many as iterations would take longer than training.
   c.eval.every = 1
+  c.eval.growth = 0.1
   c.eval.random_feedback = True
   c.run.num_iterations = 1000  # the seconds decide
   c.run.checkpoint_every = 10

@@ -333,9 +333,3 @@ def test_every_file_has_the_fields_that_are_compared():
     found = json.loads(path.read_text())
     assert set(FIELDS) <= set(found), path
     assert all(found[name] is not None for name in ("kind", "model", "batch"))
-
-
-def test_the_readmes_table_is_the_generated_one():
-  text = (ROOT / "README.md").read_text()
-  got = text.split(table.BEGIN)[1].split(table.END)[0].strip()
-  assert got == table.markdown(table.load(table.RESULTS))

@@ -1,8 +1,10 @@
 """Which runs make a table, and which are refused."""
 
+import json
+
 import pytest
 
-from experiments import comparison, records, tables
+from experiments import comparison, headline, records, tables, workdir
 from tests.experiments.sweep_results import BY_NAME, climbing, curve, load, put
 
 
@@ -20,6 +22,41 @@ def test_origins_are_not_mixed_silently(folder, capsys, key):
   assert f"{key} " in line and "--allow_mixed" in line
   assert tables.main([*arguments, "--allow_mixed"]) == 0
   assert f"MIXED: runs of 2 kinds of {key}" in capsys.readouterr().out
+
+
+def test_rows_of_one_seed_have_one_cold_start(folder, capsys):
+  def forked(row, seed, digest):
+    path = folder / row / f"seed{seed}" / workdir.FORKED_FROM
+    path.write_text(json.dumps({"checkpoint_sha256": digest}))
+
+  for row in ("leap", "grpo_multi_turn", "grpo_single_turn"):
+    forked(row, 0, "a" * 64)
+  load(folder)  # the other seed has none, in any row
+  forked("leap", 1, "b" * 64)
+  arguments = ["--table=main", f"--runs={folder}", "--allow_mixed"]
+  assert tables.main(arguments) == 2
+  line = capsys.readouterr().err
+  assert "cold start bbbbbbbbbbbb" in line and "no other run's" in line
+  assert "experiments.fork" in line
+  for row in ("grpo_multi_turn", "grpo_single_turn"):
+    forked(row, 1, "b" * 64)
+  load(folder)  # seeds may have different ones
+  every = lambda: [r for found in load(folder)[0].values() for r in found]
+  assert records.told_of_cold_starts(every()) == ""
+  for row in ("leap", "grpo_multi_turn", "grpo_single_turn"):
+    forked(row, 1, "a" * 64)
+  told = "2 seeds go on from 1 cold start: intervals are of training alone."
+  assert records.told_of_cold_starts(every()) == f" {told}"
+  assert told in comparison.markdown("main", *load(folder))
+  assert told in headline.markdown(
+    headline.record_of(folder, allow_mixed=False)
+  )
+  forked("leap", 1, "c" * 64)
+  with pytest.raises(records.TableError, match="cold start cccccccccccc"):
+    load(folder)
+  (folder / "leap" / "seed1" / workdir.FORKED_FROM).write_text("{")
+  with pytest.raises(records.TableError, match="not readable"):
+    load(folder)
 
 
 def test_runs_that_are_not_alike_are_refused(folder):

@@ -218,6 +218,7 @@ BAD = {
   "warm_start.log_every": ["0"],
   "warm_start.checkpoint_every": ["0"],
   "eval.every": ["-1"],
+  "eval.growth": ["-0.1", "1.5", "inf", "nan"],
   "eval.ks": ["()", "(4,1)"],
   "eval.random_feedback": ["maybe"],
   "run.num_iterations": ["-1"],

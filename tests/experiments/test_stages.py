@@ -208,6 +208,12 @@ def test_a_fork_of_the_warm_start_is_the_run_that_made_it(
   finished = json.loads((straight_folder / "results.json").read_text())["run"]
   assert origin["commit"] == finished["commit"]
   assert origin["hardware"] == finished["hardware"]
+  two = [*("fork", str(straight_folder), "--rows=leap", "--seeds=2")]
+  assert fork.main([*two, f"--runs={tmp_path / 'seeds'}"]) == 0
+  assert "2 new runs; 0 were there" in capsys.readouterr().out
+  for seed in (0, 1):
+    path = tmp_path / "seeds" / "leap" / f"seed{seed}" / "config.json"
+    assert json.loads(path.read_text())["seed"] == seed
   another = [
     *("fork", str(straight_folder), f"--runs={tmp_path / 'rates'}"),
     *("--table=learning_rate", "--rows=leap,leap_half_rate"),

@@ -9,7 +9,16 @@ import subprocess
 
 import pytest
 
-from experiments import collected, endings, rows, settings, sweep, workdir
+from experiments import (
+  collected,
+  endings,
+  provenance,
+  rows,
+  settings,
+  sweep,
+  sweep_run,
+  workdir,
+)
 from leap_jax import methods
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -31,7 +40,7 @@ def main(tmp_path, *arguments):
 @pytest.mark.parametrize(
   "arguments,words",
   [
-    (["--table=man"], ["no table man", "main, cost, feedback", "mean main?"]),
+    (["--table=man"], ["no table man", "main, cost, time", "mean main?"]),
     ([], ["no table: add --table=, one of main, cost"]),
     (
       ["--table=dcp", "--rows=leap,gate_esay"],
@@ -128,6 +137,8 @@ def stand_in(arguments):
         "iterations": min(flat["run.num_iterations"], 50),
         "training_seconds": 90.0,
         "seconds_total": 120.0,
+        "commit": provenance.commit(),
+        "hardware": "X",
       },
     },
   )
@@ -141,13 +152,15 @@ def fake(tmp_path, monkeypatch):
   (tmp_path / "runs").mkdir()
 
   def start(command, **options):
+    if command[0] == "git":
+      return popen(command, **options)
     assert command[1:3] == ["-m", "experiments.run"]
     code = stand_in(command[3:])
     return popen(
       [command[0], "-S", "-c", f"raise SystemExit({code})"], **options
     )
 
-  monkeypatch.setattr(sweep.subprocess, "Popen", start)
+  monkeypatch.setattr(sweep_run.subprocess, "Popen", start)
 
   def started():
     path = tmp_path / "runs" / "order.txt"
@@ -206,6 +219,30 @@ def test_a_dry_run_says_what_there_is_to_do(tmp_path, fake, capsys):
   assert "to go on: 7 of 20 iterations" in text
   assert "3 of 4 runs to do; about 6 min left" in text
   assert fake() == ["leap/seed0"]
+
+
+def test_kept_results_of_another_commit_are_told(tmp_path, fake, capsys):
+  one = ("--table=credit", "--rows=leap", "--seeds=1")
+  assert main(tmp_path, *one) == 0
+  assert "commit" not in capsys.readouterr().err
+  path = tmp_path / "kept" / "leap" / "seed0" / "results.json"
+  result = json.loads(path.read_text())
+  result["run"]["commit"] = "abc"
+  path.write_text(json.dumps(result))
+  # All that is wanted is of one commit, if of another one than ours.
+  assert main(tmp_path, *one) == 0
+  assert "commit" not in capsys.readouterr().err
+  told = (
+    f"of commit abc: leap seed 0; what is run now is of {provenance.commit()}"
+  )
+  assert main(tmp_path, *TWO, "--dry_run") == 0
+  assert told in capsys.readouterr().err
+  assert main(tmp_path, *TWO) == 0
+  assert told in capsys.readouterr().err
+  # Nothing is left to do, and what is kept makes no table.
+  assert main(tmp_path, *TWO) == 0
+  text = capsys.readouterr().err
+  assert "kept results are of commit" in text and "abc: leap seed 0" in text
 
 
 def test_a_row_may_be_a_method_at_another_learning_rate(tmp_path, fake):
@@ -303,7 +340,7 @@ def test_a_run_waits_for_its_folder(tmp_path, fake, monkeypatch):
         process.close()
         fault.unlink()
 
-    monkeypatch.setattr(sweep.time, "sleep", wait)
+    monkeypatch.setattr(sweep_run.time, "sleep", wait)
     assert main(tmp_path, *one) == 0
   assert len(waits) == 3 and fake() == ["leap/seed0"] * 2
 

@@ -12,15 +12,17 @@ from tests.experiments.command_lines import QUICKSTART, ROOT
 
 _SWEEP = """
 import sys
-from experiments import sweep
-popen = sweep.subprocess.Popen
+from experiments import sweep, sweep_run
+popen = sweep_run.subprocess.Popen
 def start(command, **options):
+  if command[0] == "git":
+    return popen(command, **options)
   wait = "import time; print('begun', flush=True); time.sleep(60)"
   options["stdout"] = None
   child = popen([command[0], "-c", wait], **options)
   print(child.pid, flush=True)
   return child
-sweep.subprocess.Popen = start
+sweep_run.subprocess.Popen = start
 sys.exit(sweep.main(["sweep", *sys.argv[1:]]))
 """
 

@@ -159,32 +159,3 @@ def test_writing_replaces_what_stands_between_the_markers(tmp_path):
   path.write_text("nothing")
   with pytest.raises(tables.TableError, match="no line"):
     tables.write(path, "new")
-
-
-def test_the_readmes_table_is_the_generated_one():
-  text = (ROOT / "README.md").read_text()
-  table = text.split(tables.BEGIN)[1].split(tables.END)[0].strip()
-  assert table == tables.markdown(tables.load(tables.RESULTS))
-
-
-@pytest.mark.parametrize(
-  "name,results,table",
-  [
-    ("results.md", "tables_tiny", "main"),
-    ("results.md", "tables_tiny", "cost"),
-    ("results.md", "tables_tiny", "dcp"),
-    ("results.md", "tables_tiny", "reward"),
-    ("transfer.md", "functions_tiny", "main"),
-    ("transfer.md", "functions_tiny", "feedback"),
-  ],
-)
-def test_the_pages_tables_are_the_generated_ones(
-  name, results, table, tmp_path
-):
-  page = ROOT / "docs" / name
-  copy = tmp_path / name
-  copy.write_text(page.read_text())
-  runs = ROOT / "experiments" / "results" / results
-  arguments = [f"--table={table}", f"--runs={runs}", f"--write={copy}"]
-  assert tables.main(arguments) == 0
-  assert copy.read_text() == page.read_text()

@@ -54,16 +54,16 @@ def test_what_is_smoothed_off_leaves_the_ratio_of_paces():
     )
     for pace in (1, 3)
   )
-  (used,), _ = time_to_accuracy.times(one, other)
+  (used,), _ = time_to_accuracy.times(one, other, 0.9)
   assert used > 120 + 20 * np.log(9) + 1
-  (got,) = time_to_accuracy.ratios(one, other)
+  (got,) = time_to_accuracy.ratios(one, other, 0.9)
   assert got == pytest.approx(3, rel=2e-3)
 
 
 def test_twice_as_fast_is_two(folder):
   runs, draws = load(folder)
   of = lambda base, row, **more: intervals.estimate(
-    time_to_accuracy.compare(runs[base], runs[row], 1, draws, **more)
+    time_to_accuracy.compare(runs[base], runs[row], 1, 1.0, draws, **more)
   )
   assert of("grpo_multi_turn", "leap") == pytest.approx((2, 2, 2))
   assert of("leap", "grpo_multi_turn").value == pytest.approx(0.5)
@@ -82,7 +82,7 @@ def test_the_target_is_a_share_of_the_gain():
   of = lambda seconds: time_to_accuracy.Curve(
     np.asarray([0.0, seconds, 20.0]), accuracy
   )
-  (got,) = time_to_accuracy.ratios(of(10.0), of(5.0))
+  (got,) = time_to_accuracy.ratios(of(10.0), of(5.0), 0.9)
   assert got == pytest.approx(2)
   # A method whose plateau is a point lower gets there for q = .9 alone.
   lower = time_to_accuracy.Curve(
@@ -129,7 +129,7 @@ def test_of_evaluations_at_the_same_cost_the_last_counts(tmp_path):
 def test_how_many_gaps_the_target_is_away(folder):
   runs, draws = load(folder)
   of = lambda base, row: time_to_accuracy.gaps_to_target(
-    runs[base], runs[row], 1, draws
+    runs[base], runs[row], 1, 0.9, draws
   )
   # Straight lines over two gaps each: nine tenths of them.
   assert of("grpo_multi_turn", "leap") == pytest.approx(1.8)
@@ -154,7 +154,7 @@ def s_shape(seconds):
   return rise(seconds) - rise(0)
 
 
-def simulated(rng, before, law, pace, gap):
+def simulated(rng, before, law, pace, gap, growth):
   """Three runs of one law, 300 s long: 48 problems, 8 samples, seeds of sd .02.
 
   Args:
@@ -162,13 +162,15 @@ def simulated(rng, before, law, pace, gap):
     before: [3, 48] samples solved by the policy that all start from.
     law: seconds -> share of what there is to learn.
     pace: times as fast as the law.
-    gap: seconds between evaluations, about.
+    gap: seconds between evaluations, about, and at least `growth` of the time.
+    growth: as config.eval.growth.
   """
   runs = []
   for seed in range(3):
-    gaps = gap * (1 + rng.normal(0, 0.1, int(600 / gap)))
-    seconds = np.concatenate([[0], np.cumsum(gaps)])
-    seconds = seconds[: 1 + np.searchsorted(seconds, 300)]
+    seconds = np.zeros(1)
+    while seconds[-1] < 300:
+      longer = max(gap, growth * seconds[-1]) * (1 + rng.normal(0, 0.1))
+      seconds = np.append(seconds, seconds[-1] + longer)
     level = rng.normal(0, 0.02) * np.minimum(seconds / 60, 1)
     rise = 0.37 + 0.49 * law(pace * seconds) + level
     chance = rise[:, None] + _DIFFICULTY
@@ -189,17 +191,19 @@ def simulated(rng, before, law, pace, gap):
   return runs
 
 
-def compared(law, pace, gaps, num_draws, repeats):
+def compared(law, pace, gaps, num_draws, repeats, gain=0.9, growth=0.0):
   """[repeats] estimates of the ratio of two rows of the same law."""
   found = []
   for repeat in range(repeats):
     rng = np.random.default_rng((1, repeat))
     before = rng.binomial(8, np.clip(0.37 + _DIFFICULTY, 0, 1), (3, 48))
-    baseline = simulated(rng, before, law, 1.0, gaps[0])
-    method = simulated(rng, before, law, pace, gaps[1])
+    baseline = simulated(rng, before, law, 1.0, gaps[0], growth)
+    method = simulated(rng, before, law, pace, gaps[1], growth)
     draws = intervals.draw({"b": baseline, "m": method}, num_draws)
     found.append(
-      intervals.estimate(time_to_accuracy.compare(baseline, method, 1, draws))
+      intervals.estimate(
+        time_to_accuracy.compare(baseline, method, 1, gain, draws)
+      )
     )
   return found
 
@@ -221,6 +225,26 @@ def test_two_rows_of_one_law_have_the_ratio_of_their_pace(law, pace, gaps):
   assert np.median(found) == pytest.approx(pace, rel=tolerance)
   # Nobody is told "never" by noise.
   assert np.mean(np.asarray(found) == 0) <= 0.02
+
+
+@pytest.mark.parametrize("law,pace", [(plateau, 2.0), (s_shape, 3.0)])
+def test_gaps_that_grow_with_time_do_as_well(law, pace):
+  found = [e.value for e in compared(law, pace, (5, 3), 1, 60, growth=0.1)]
+  assert np.median(found) == pytest.approx(pace, rel=0.05)
+  assert np.mean(np.asarray(found) == 0) <= 0.02
+
+
+def test_gaps_behind_the_target_do_not_count(tmp_path):
+  rise = [(0, 0), (10, 2), (20, 4), (30, 6), (40, 8), (60, 8), (100, 8)]
+  line = [(t, {"p": [n, 0, 0, 8 - n, 8]}) for t, n in rise]
+  put(tmp_path, BY_NAME["leap"], 0, line)
+  runs = records.load(tmp_path, [BY_NAME["leap"]], allow_mixed=False)["leap"]
+  draws = intervals.draw({"leap": runs}, 1)
+  gap = lambda until: time_to_accuracy.longest_gap(runs, "seconds", until)
+  assert [gap(t) for t in (36, 40, 41, 61, np.inf)] == [10, 10, 20, 40, 40]
+  # Nine tenths at about 36 s, with gaps of 10 s until then.
+  got = time_to_accuracy.gaps_to_target(runs, runs, 1, 0.9, draws)
+  assert 3.4 < got < 4.0
 
 
 def test_the_interval_holds_the_truth():
