@@ -43,8 +43,12 @@ def main(argv: list[str]) -> int:
 
   path = policy_io.SHIPPED if source == "shipped" else pathlib.Path(source)
   try:
-    config, params, tokenizer = policy_io.load(path)
-    hf_export.export(folder, config, params, tokenizer, dtype=dtype)
+    policy = policy_io.open_policy(path)
+    for note in policy.notes:
+      print(note, file=sys.stderr)
+    hf_export.export(
+      folder, policy.config, policy.read(), policy.tokenizer, dtype=dtype
+    )
   except policy_io.PolicyError as error:
     fail(error)
     return 2

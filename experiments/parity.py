@@ -230,6 +230,8 @@ def main(argv: list[str]) -> int:
       template=template and pathlib.Path(template).read_text()
     )
     policy = policy_io.open_policy(model, overrides)
+    for note in policy.notes:
+      print(note, file=sys.stderr)
     params = policy.read()
   except (policy_io.PolicyError, OSError) as error:
     print(f"experiments.parity: {error}", file=sys.stderr)

@@ -1,6 +1,7 @@
 """The problems of a run, by its config."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from experiments.settings import UsageError
 from kernels_eval import problem_cards
@@ -35,6 +36,14 @@ def names(config) -> tuple[list[str], list[str]]:
       f"{error}: fewer problems (config.problems.num_train, num_heldout) or "
       "longer ones (max_operators)"
     ) from None
+
+
+class Cards(NamedTuple):
+  """Problems of a run whose first prompt fits."""
+
+  train: list[ProblemCard]
+  heldout: list[ProblemCard]
+  num_skipped: int  # of both splits
 
 
 def cards(
@@ -73,3 +82,27 @@ def cards(
       f"{shape.max_prompt_tokens}"
     )
   return fitting, len(skipped)
+
+
+def for_run(
+  config,
+  names_of_run: tuple[Sequence[str], Sequence[str]],
+  tokenizer: Tokenizer,
+  shape: RolloutShape,
+) -> Cards:
+  """The cards of both splits.
+
+  Args:
+    config: all settings.
+    names_of_run: of `names`, which takes seconds.
+    tokenizer: of the policy.
+    shape: sizes of the rollout.
+
+  Raises:
+    UsageError: of `cards`.
+  """
+  policy = config.problems.long_prompts
+  (train, skipped), (heldout, skipped_too) = (
+    cards(split, tokenizer, shape, policy) for split in names_of_run
+  )
+  return Cards(train, heldout, skipped + skipped_too)

@@ -51,15 +51,14 @@ def _say(text: str) -> None:
   tqdm.tqdm.write(text, file=sys.stderr)
 
 
-def _train(config, settings, run_folder, shared_folder, pool) -> int:
-  """Everything behind the start-up checks."""
+def _train(config, settings, run_folder, shared_folder, pool, chosen) -> int:
+  """Everything behind the start-up checks; `chosen` is of start.choose."""
   import contextlib
   import dataclasses
 
   import numpy as np
 
   from experiments import (
-    compile_cache,
     compute,
     heldout,
     iterations,
@@ -82,22 +81,15 @@ def _train(config, settings, run_folder, shared_folder, pool) -> int:
     sharding,
   )
 
-  if config.run.compilation_cache is not None:
-    compile_cache.use(config.run.compilation_cache)
   with contextlib.ExitStack() as stack:
     compiled = stack.enter_context(compilations.counted())
     started = time.perf_counter()
-    train_names, heldout_names = problem_sets.names(config)
-    source = start.open_policy(config, shared_folder, train_names, pool, _say)
+    source = start.open_policy(config, chosen, shared_folder, pool)
     model, tokenizer = source.model, source.tokenizer
     shape = state.rollout_shape(config)
-    policy = config.problems.long_prompts
-    train_cards, skipped = problem_sets.cards(
-      train_names, tokenizer, shape, policy
-    )
-    heldout_cards, skipped_too = problem_sets.cards(
-      heldout_names, tokenizer, shape, policy
-    )
+    cards = chosen.cards
+    if cards is None:  # the vocabulary is there now
+      cards = problem_sets.for_run(config, chosen.names, tokenizer, shape)
     mesh = sharding.make_mesh(config.run.model_devices)
     count = memory.num_params(model)
     checkpoints = checkpoint.Checkpoints(
@@ -123,9 +115,9 @@ def _train(config, settings, run_folder, shared_folder, pool) -> int:
       model=model,
       tokenizer=tokenizer,
       shape=shape,
-      train=train_cards,
-      heldout=heldout_cards,
-      num_skipped=skipped + skipped_too,
+      train=cards.train,
+      heldout=cards.heldout,
+      num_skipped=cards.num_skipped,
       say=_say,
       trained=trained,
       frozen=frozen,
@@ -135,12 +127,12 @@ def _train(config, settings, run_folder, shared_folder, pool) -> int:
     )
     _say(
       f"policy: {count / 1e6:.2f} M parameters, {model.vocab_size} tokens; "
-      f"problems: {len(train_cards)} to train, {len(heldout_cards)} held out"
+      f"problems: {len(cards.train)} to train, {len(cards.heldout)} held out"
       + (f", {run.num_skipped} too long" if run.num_skipped else "")
     )
     is_warm = progress.warm_steps >= config.warm_start.num_steps
     dataset = () if is_warm else source.conversations()
-    progress.spend("start", time.perf_counter() - started)
+    progress.spend("start", chosen.seconds + time.perf_counter() - started)
 
     # -------------------------------------------------------- warm start
     if not is_warm:
@@ -276,7 +268,7 @@ def _run(config, values, run_folder, fail) -> int:
 
 
 def _begin(config, values, run_folder, fail, stack) -> int:
-  """Takes the folder, starts the judges, trains."""
+  """Takes the folder, opens the policy, starts the judges, trains."""
   settings = settings_lib.flat(config)
   if values.num_processes > 1:
     from leap_jax import joint_end
@@ -298,12 +290,15 @@ def _begin(config, values, run_folder, fail, stack) -> int:
   for key, value in settings.items():
     _say(f"config.{key}={value}")
 
-  from experiments import pools
+  from experiments import compile_cache, pools, start
   from leap_jax import hosts
 
+  if config.run.compilation_cache is not None:
+    compile_cache.use(config.run.compilation_cache)
+  chosen = start.choose(config, _say)
   pool = stack.enter_context(hosts.judges(lambda: pools.make_pool(config)))
   _say(pool.description)
-  return _train(config, settings, run_folder, shared_folder, pool)
+  return _train(config, settings, run_folder, shared_folder, pool, chosen)
 
 
 if __name__ == "__main__":

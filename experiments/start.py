@@ -2,6 +2,7 @@
 
 import functools
 import pathlib
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from experiments import (
   compute,
   memory_check,
   policies,
+  problem_sets,
   programs,
   provenance,
   state,
@@ -21,8 +23,18 @@ from experiments.config_file import UsageError
 from leap_jax import buffer, checkpoint, hosts, sharding, update
 from leap_jax import tokenizer as tokenizer_lib
 from leap_jax.models import sizes, transformer
+from leap_jax.policy_source import OpenPolicy
 from leap_jax.tokenizer import Tokenizer
 from leap_jax.types import Message, Rollouts, TrainState
+
+
+class Chosen(NamedTuple):
+  """What a run knows before any judge works."""
+
+  policy: OpenPolicy | None  # None: random, with a vocabulary yet to be learned
+  names: tuple[list[str], list[str]]  # of problem_sets.names
+  cards: problem_sets.Cards | None  # None: as long as there is no vocabulary
+  seconds: float  # that it took
 
 
 class Source(NamedTuple):
@@ -45,42 +57,61 @@ class Begun(NamedTuple):
   base: dict[str, str] | None  # compute.base_record
 
 
-def open_policy(
-  config,
-  folder: pathlib.Path,
-  train_names: Sequence[str],
-  pool: Any,
-  say: Callable[[str], None],
-) -> Source:
-  """Sizes and tokenizer of the policy to start from, if the run fits.
+def choose(config, say: Callable[[str], None]) -> Chosen:
+  """Opens the policy and chooses the problems, if the run fits.
 
-  All processes of a run call this.
+  Reads no weights and needs no judges, whose start takes seconds: what is wrong
+  with a policy is answered before. All processes of a run call this.
 
   Args:
     config: all settings.
-    folder: of the run; all processes see it.
-    train_names: problems that the warm start may show.
-    pool: judges the warm start's conversations.
-    say: told what memory is needed.
+    say: told what was chosen in the policy, and what memory is needed.
 
   Raises:
     PolicyError: the policy cannot be used.
     UsageError: the settings do not suit it, or there is too little memory.
   """
+  started = time.perf_counter()
+  if config.policy.source == "random":
+    about = sizes.model_config(config.policy.size, config.policy.vocab_size)
+    policies.check_context(config, about)
+    say(memory_check.check(config, about))
+    names = problem_sets.names(config)
+    return Chosen(None, names, None, time.perf_counter() - started)
+  opened = policies.open_source(config)
+  for note in opened.notes:
+    say(note)
+  say(memory_check.check(config, opened.config))
+  names = problem_sets.names(config)
+  cards = problem_sets.for_run(
+    config, names, opened.tokenizer, state.rollout_shape(config)
+  )
+  return Chosen(opened, names, cards, time.perf_counter() - started)
+
+
+def open_policy(
+  config, chosen: Chosen, folder: pathlib.Path, pool: Any
+) -> Source:
+  """The policy to start from.
+
+  All processes of a run call this.
+
+  Args:
+    config: all settings.
+    chosen: of `choose`.
+    folder: of the run; all processes see it.
+    pool: judges the warm start's conversations.
+  """
+  train_names, _ = chosen.names
   conversations = functools.cache(
     lambda: cold_start.for_run(config, folder, train_names, pool)
   )
-  if config.policy.source != "random":
-    opened = policies.open_source(config)
-    say(memory_check.check(config, opened.config))
+  if chosen.policy is not None:
+    opened = chosen.policy
     read = functools.partial(policies.read, config, opened)
     return Source(opened.config, opened.tokenizer, read, conversations)
-  size = config.policy.size
-  about = sizes.model_config(size, config.policy.vocab_size)
-  policies.check_context(config, about)
-  say(memory_check.check(config, about))
   vocabulary = _vocabulary(config, folder, conversations)
-  model = sizes.model_config(size, vocabulary.vocab_size)
+  model = sizes.model_config(config.policy.size, vocabulary.vocab_size)
   make = lambda mesh: transformer.init(model, jax.random.key(config.seed))
   return Source(model, vocabulary, make, conversations)
 

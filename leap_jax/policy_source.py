@@ -20,6 +20,7 @@ class OpenPolicy(NamedTuple):
   # read(dtype=jnp.float32, place=...) -> tree of parameters, where
   # `place(path, array)` puts each array on the devices as soon as it is whole.
   read: Callable[..., Any]
+  notes: tuple[str, ...] = ()  # lines about what was chosen, for the user
 
 
 def padding_ids(where: object, tokenizer: Tokenizer, rows: int) -> int:

@@ -93,6 +93,8 @@ def measure(config, repeats: int) -> dict[str, Any]:
       "tokenizer (a folder, a GGUF file, or shipped)"
     )
   opened = policies.open_source(config)
+  for note in opened.notes:
+    tqdm.tqdm.write(note)
   tqdm.tqdm.write(memory_check.check(config, opened.config))
   with pools.make_pool(config) as pool, compilations.counted() as compiled:
     shape = state.rollout_shape(config)

@@ -52,19 +52,48 @@ def _llama3_scaling(file, head_size, theta):
   return scaling
 
 
+def _yarn(file, field, factor):
+  attention = 0.1 * math.log(factor) + 1.0
+  # What of a scaling has one value here -> that value.
+  fixed = {
+    "yarn_attn_factor": attention,
+    "yarn_ext_factor": 1.0,
+    "yarn_log_multiplier": 0.0,
+  }
+  for name, value in fixed.items():
+    got = field(f"rope.scaling.{name}", value)
+    if not math.isclose(got, value, rel_tol=1e-5):
+      raise PolicyError(
+        f"{file.path}: rope.scaling.{name}={got:g} is not supported; it must "
+        f"be {value:g}"
+      )
+  original = field(
+    "rope.scaling.original_context_length", field("context_length")
+  )
+  return Scaling(
+    "yarn",
+    factor,
+    original,
+    beta_fast=float(field("rope.scaling.yarn_beta_fast", 32.0)),
+    beta_slow=float(field("rope.scaling.yarn_beta_slow", 1.0)),
+    attention_factor=attention,
+  )
+
+
 def _scaling(file, field, head_size, theta):
   if ROPE_FACTORS in file.tensors:
     return _llama3_scaling(file, head_size, theta)
-  kind = field("rope.scaling.type", "none")
-  if kind == "none":
+  if field("rope.scaling.attn_factor", 1.0) != 1.0:
+    raise PolicyError(f"{file.path}: rope.scaling.attn_factor is not supported")
+  # llama.cpp: a factor without a kind is linear; older files name it otherwise.
+  kind = field("rope.scaling.type", "linear")
+  factor = float(field("rope.scaling.factor", field("rope.scale_linear", 0.0)))
+  if kind == "none" or (kind == "linear" and factor in (0.0, 1.0)):
     return Scaling()
-  factor = float(field("rope.scaling.factor", 1.0))
   if kind == "linear":
     return Scaling("linear", factor)
   if kind == "yarn":
-    original = field("rope.scaling.original_context_length")
-    attention = 0.1 * math.log(factor) + 1.0
-    return Scaling("yarn", factor, original, attention_factor=attention)
+    return _yarn(file, field, factor)
   raise PolicyError(
     f"{file.path}: rope scaling {kind!r} is not supported; those that are: "
     "none, linear, yarn"
@@ -74,7 +103,14 @@ def _scaling(file, field, head_size, theta):
 def _gemma3(field, num_layers, width, num_heads, head_size):
   # llama.cpp: every sixth layer is global; only the largest model (62 layers)
   # scales scores by width / heads instead of the head's size.
-  every = field("attention.sliding_window_pattern", 6)
+  pattern = field("attention.sliding_window_pattern", 6)
+  if not isinstance(pattern, list):
+    pattern = [(i + 1) % pattern for i in range(num_layers)]
+  if len(pattern) != num_layers:
+    raise ValueError(
+      f"attention.sliding_window_pattern has {len(pattern)} of {num_layers} "
+      "layers"
+    )
   scaled_by = width / num_heads if num_layers == 62 else head_size
   return dict(
     has_post_norms=True,
@@ -82,7 +118,7 @@ def _gemma3(field, num_layers, width, num_heads, head_size):
     embedding_scale=math.sqrt(width),
     activation="gelu_tanh",
     attention_scale=scaled_by**-0.5,
-    local_layers=tuple(i for i in range(num_layers) if (i + 1) % every),
+    local_layers=tuple(i for i, is_local in enumerate(pattern) if is_local),
     local_window=field("attention.sliding_window"),
     local_rope_theta=float(field("rope.freq_base_swa", 10_000.0)),
   )

@@ -12,6 +12,7 @@ from typing import Any
 from leap_jax.models.config import ModelConfig
 from leap_jax.models.rope import Scaling
 from leap_jax.policy_error import PolicyError
+from leap_jax.pretrained import text_part
 
 _ACTIVATIONS = {
   "silu": "silu",
@@ -151,8 +152,13 @@ def _rope(config, default_theta=10_000.0):
   if rope is None:
     rope = config.get("rope_scaling")
   theta = (rope or {}).get("rope_theta", config.get("rope_theta"))
+  rotated = config.get("partial_rotary_factor")
+  if rotated is not None and rotated != 1.0:
+    _refuse("config.json: partial_rotary_factor is not supported")
+  if theta is not None:
+    theta = _number({"rope_theta": theta}, "rope_theta")
   return dict(
-    rope_theta=float(default_theta if theta is None else theta),
+    rope_theta=default_theta if theta is None else theta,
     rope_scaling=_scaling(rope, config["max_position_embeddings"]),
   )
 
@@ -253,6 +259,21 @@ def _qwen3(config):
   )
 
 
+def _turns_by_kind(config):
+  """theta and scaling of global layers; theta of sliding ones."""
+  kinds = config.get("rope_parameters") or {}
+  local_theta = config.get("rope_local_base_freq", 10_000.0)
+  local = {}
+  if kinds.keys() & {*_KINDS}:  # transformers 5: an entry for each kind
+    local = kinds.get("sliding_attention") or {}
+    full = kinds.get("full_attention") or {}
+    config = config | {"rope_parameters": full}
+  own = _rope(config | {"rope_parameters": local, "rope_theta": local_theta})
+  if own["rope_scaling"].kind != "none":
+    _refuse("config.json: rope scaling of sliding layers is not supported")
+  return _rope(config, 1e6), own["rope_theta"]
+
+
 def _gemma3(config):
   for field in ("attn_logit_softcapping", "final_logit_softcapping"):
     _supported(config, field, (None,))
@@ -266,15 +287,7 @@ def _gemma3(config):
     local = [i for i in range(_layers(config)) if (i + 1) % every]
   else:
     local = [i for i, kind in enumerate(types) if kind == "sliding_attention"]
-  rope = config.get("rope_parameters") or {}
-  if "full_attention" in rope:  # transformers 5: one entry for each kind
-    local_theta = rope["sliding_attention"]["rope_theta"]
-    if rope["sliding_attention"].get("rope_type", "default") != "default":
-      _refuse("config.json: rope scaling of sliding layers is not supported")
-    whole = _rope(config | {"rope_parameters": rope["full_attention"]}, 1e6)
-  else:
-    local_theta = config.get("rope_local_base_freq", 10_000.0)
-    whole = _rope(config, 1e6)
+  whole, local_theta = _turns_by_kind(config)
   if whole["rope_scaling"].kind == "yarn":
     _refuse("config.json: yarn is not supported for Gemma 3")
   return ModelConfig(
@@ -289,7 +302,7 @@ def _gemma3(config):
     attention_scale=float(config.get("query_pre_attn_scalar", 256)) ** -0.5,
     local_layers=tuple(local),
     local_window=_window(config, local, 4096),
-    local_rope_theta=float(local_theta),
+    local_rope_theta=local_theta,
   )
 
 
@@ -301,18 +314,14 @@ FAMILIES = {
 }
 
 
-def family_of(config: Mapping[str, Any]) -> str:
-  """The architecture; a key of FAMILIES.
-
-  Raises:
-    PolicyError: it is another one.
-  """
+def _family_of(config):
+  """The architecture; a key of FAMILIES."""
   names = config.get("architectures") or ["none"]
   names = [names] if isinstance(names, str) else names
   if names[0] not in FAMILIES:
     raise PolicyError(
       f"config.json: architecture {names[0]} is not supported; those that "
-      f"are: {', '.join(FAMILIES)}"
+      f"are: {', '.join([*FAMILIES, *text_part.WITH_IMAGES])}"
     )
   return names[0]
 
@@ -320,11 +329,14 @@ def family_of(config: Mapping[str, Any]) -> str:
 def model_config(config: dict[str, Any]) -> ModelConfig:
   """The decoder that a `config.json` describes.
 
+  Of a model that sees images too, its language model.
+
   Raises:
     PolicyError: an architecture or feature that the decoder does not have, or
       a field is missing.
   """
-  make = FAMILIES[family_of(config)]
+  config = text_part.of(config).record
+  make = FAMILIES[_family_of(config)]
   quantization = config.get("quantization_config")
   if quantization:
     method = quantization

@@ -21,6 +21,7 @@ from leap_jax.pretrained import (
   hf_tokenizer,
   safetensors_file,
   tensor_names,
+  text_part,
 )
 from leap_jax.pretrained.tensor_source import TensorSource
 from leap_jax.tokenizer import Tokenizer
@@ -32,18 +33,29 @@ def _padded(where, config, tokenizer) -> ModelConfig:
   return dataclasses.replace(config, padding_ids=padding)
 
 
-def _drop_copy_of_embedding(source, config):
+def _drop_copy_of_embedding(source, config, layout):
   """A tied model may store its embedding once more, as its head."""
-  if not config.tied_head or "lm_head.weight" not in source.shapes:
+  name = f"{layout.head}.weight"
+  if not config.tied_head or name not in source.shapes:
     return ()
-  embedding = source.read("model.embed_tokens.weight")
-  head = source.read("lm_head.weight")
+  embedding = source.read(f"{layout.root}embed_tokens.weight")
+  head = source.read(name)
   if head.shape != embedding.shape or (head != embedding).any():
     raise PolicyError(
-      f"{source.where}: lm_head.weight is there and differs from the "
+      f"{source.where}: {name} is there and differs from the "
       "embedding, but config.json says tie_word_embeddings=true"
     )
-  return ("lm_head.weight",)
+  return (name,)
+
+
+def _note_aside(folder, aside):
+  """One line about the parts of a model that are not read, if there are any."""
+  if not aside:
+    return ()
+  parts = " and ".join(sorted(set(aside.values())))
+  return (
+    f"{folder}: text only; its {parts} ({len(aside)} tensors) are left aside",
+  )
 
 
 def open_folder(folder: pathlib.Path, overrides: ChatOverrides) -> OpenPolicy:
@@ -56,21 +68,25 @@ def open_folder(folder: pathlib.Path, overrides: ChatOverrides) -> OpenPolicy:
   record = hf_tokenizer.read_json(folder / "config.json")
   try:
     config = hf_config.model_config(record)
+    text = text_part.of(record)
   except PolicyError as error:
     raise PolicyError(f"{folder}: {error}") from None
   source = safetensors_file.open_folder(folder)
-  tokenizer = hf_tokenizer.load(folder, record, overrides)
+  layout = text_part.layout_of(text.layouts, source.shapes)
+  aside = text_part.left_aside(layout, source.shapes)
+  tokenizer = hf_tokenizer.load(folder, text.record, overrides)
   config = _padded(folder, config, tokenizer)
 
   def read(**options):
     return assemble.assemble(
-      tensor_names.leaves(config, tensor_names.hugging_face(config)),
+      tensor_names.leaves(config, tensor_names.hugging_face(config, layout)),
       source,
-      ignored=_drop_copy_of_embedding(source, config),
+      ignored=(*aside, *_drop_copy_of_embedding(source, config, layout)),
       **options,
     )
 
-  return OpenPolicy(config, tokenizer, read)
+  notes = source.notes + _note_aside(folder, aside)
+  return OpenPolicy(config, tokenizer, read, notes)
 
 
 def _undo_pairs(array, num_heads):

@@ -71,14 +71,14 @@ def _header(path):
 def _shards(folder):
   """The files of a model, and which tensors each is to hold (if known)."""
   index = folder / _INDEX
-  if not index.is_file():
-    if not (folder / _SINGLE).is_file():
-      others = ", ".join(sorted(p.name for p in folder.glob("*.bin"))[:1])
-      raise PolicyError(
-        f"no weights in {folder}: neither {_SINGLE} nor {_INDEX} is there"
-        + (f" ({others}: only safetensors are read)" if others else "")
-      )
+  if (folder / _SINGLE).is_file():
     return {_SINGLE: None}
+  if not index.is_file():
+    others = ", ".join(sorted(p.name for p in folder.glob("*.bin"))[:1])
+    raise PolicyError(
+      f"no weights in {folder}: neither {_SINGLE} nor {_INDEX} is there"
+      + (f" ({others}: only safetensors are read)" if others else "")
+    )
   try:
     places = json.loads(index.read_text())["weight_map"]
     shards = {}
@@ -97,7 +97,7 @@ def _shards(folder):
   return shards
 
 
-def _source(where, found):
+def _source(where, found, notes=()):
   """Of name -> (path, dtype, shape, first byte)."""
 
   def read(name):
@@ -106,7 +106,8 @@ def _source(where, found):
       return np.zeros(shape, dtype)
     return np.memmap(path, dtype, "r", offset=begin, shape=shape or (1,))
 
-  return TensorSource(where, {n: entry[2] for n, entry in found.items()}, read)
+  shapes = {name: entry[2] for name, entry in found.items()}
+  return TensorSource(where, shapes, read, notes)
 
 
 def open_file(path: pathlib.Path) -> TensorSource:
@@ -123,6 +124,8 @@ def open_file(path: pathlib.Path) -> TensorSource:
 def open_folder(folder: pathlib.Path) -> TensorSource:
   """The tensors of a Hugging Face folder, in one file or several.
 
+  Where both are there, the one file is read, as transformers does.
+
   Raises:
     PolicyError: no weights, a missing or truncated shard, a damaged header, a
       dtype that is not of DTYPES (fp8 and integers are refused).
@@ -138,4 +141,9 @@ def open_folder(folder: pathlib.Path) -> TensorSource:
       )
     for name, entry in header.items():
       found[name] = (folder / file, *entry)
-  return _source(str(folder), found)
+  notes = ()
+  if (folder / _SINGLE).is_file() and (folder / _INDEX).is_file():
+    notes = (
+      f"{folder}: {_SINGLE} is read, not the shards of {_INDEX} beside it",
+    )
+  return _source(str(folder), found, notes)

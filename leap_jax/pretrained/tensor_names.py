@@ -7,6 +7,7 @@ import jax
 
 from leap_jax.models import transformer
 from leap_jax.models.config import ModelConfig
+from leap_jax.pretrained.text_part import PLAIN, Layout
 
 
 class Naming(NamedTuple):
@@ -55,11 +56,15 @@ GGUF = Naming(
 )
 
 
-def hugging_face(config: ModelConfig) -> Naming:
+def hugging_face(config: ModelConfig, layout: Layout = PLAIN) -> Naming:
   """Names in a safetensors file of the `transformers` library.
 
   What is `post_attention_layernorm` depends on the family: the norm before the
   MLP, or, where there are norms behind both parts, that behind attention.
+
+  Args:
+    config: of the model.
+    layout: where the language model is among other parts.
   """
   norms = {"mlp_norm": "post_attention_layernorm"}
   if config.has_post_norms:
@@ -69,13 +74,13 @@ def hugging_face(config: ModelConfig) -> Naming:
       "post_mlp_norm": "post_feedforward_layernorm",
     }
   return Naming(
-    "model.layers.{}.",
+    layout.root + "layers.{}.",
     {
       **_HF_BLOCK,
       **norms,
-      "embedding": "model.embed_tokens",
-      "final_norm": "model.norm",
-      "head": "lm_head",
+      "embedding": layout.root + "embed_tokens",
+      "final_norm": layout.root + "norm",
+      "head": layout.head,
     },
   )
 

@@ -12,3 +12,4 @@ class TensorSource(NamedTuple):
   where: str  # folder or file, for error messages
   shapes: Mapping[str, tuple[int, ...]]
   read: Callable[[str], np.ndarray]  # name -> array of a float dtype
+  notes: tuple[str, ...] = ()  # lines about what was chosen, for the user

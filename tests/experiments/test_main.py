@@ -8,8 +8,10 @@ import jax
 import pytest
 
 from experiments import endings, run, settings, state, workdir
+from experiments import start as start_lib
 from kernels_eval import client
 from leap_jax import checkpoint, policy_io
+from tests.experiments import tiny_run
 
 ROOT = pathlib.Path(__file__).parents[2]
 QUICKSTART = ROOT / "experiments" / "configs" / "quickstart.py"
@@ -75,6 +77,7 @@ def test_a_failure_is_one_line_and_an_exit_code(
     raise error
 
   monkeypatch.setattr(client, "Pool", FakePool)
+  monkeypatch.setattr(start_lib, "choose", lambda *_: None)
   monkeypatch.setattr(run, "_train", fail)
   got = start(tmp_path / "run")
   assert got == code
@@ -85,11 +88,9 @@ def test_a_failure_is_one_line_and_an_exit_code(
 
 @pytest.mark.parametrize("source", ["shipped", "folder", "random"])
 def test_a_policy_comes_from_where_the_config_says(tmp_path, source):
-  from experiments import start
-  from experiments.configs import quickstart
   from leap_jax import sharding, tokenizer
 
-  config = quickstart.get_config()
+  config = tiny_run.get_config()
   config.policy.source = source
   if source == "folder":
     config.policy.source = str(policy_io.SHIPPED)
@@ -97,7 +98,9 @@ def test_a_policy_comes_from_where_the_config_says(tmp_path, source):
     vocabulary = policy_io.SHIPPED / "tokenizer.json"
     tokenizer.load(vocabulary).save(tmp_path / "tokenizer.json")
   said = []
-  opened = start.open_policy(config, tmp_path, [], None, said.append)
+  chosen = start_lib.choose(config, said.append)
+  assert (chosen.cards is None) == (source == "random")
+  opened = start_lib.open_policy(config, chosen, tmp_path, pool=None)
   params = opened.read(sharding.make_mesh())
   rows = params["embedding"]["embedding"].shape[0]
   assert rows == opened.model.vocab_size == opened.tokenizer.vocab_size
@@ -165,6 +168,7 @@ def test_a_finished_run_goes_on_when_more_is_asked_for(
   finished_folder(folder, 5)
   trained = []
   monkeypatch.setattr(client, "Pool", FakePool)
+  monkeypatch.setattr(start_lib, "choose", lambda *_: None)
   monkeypatch.setattr(run, "_train", lambda *a: trained.append(a) or 0)
   assert start(folder, f"--config.run.num_iterations={wanted}") == 0
   assert bool(trained) == goes_on

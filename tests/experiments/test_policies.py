@@ -104,6 +104,13 @@ def test_the_shipped_policy_is_exported_and_comes_back(tmp_path, capsys):
     assert mine == found
 
 
+def test_an_export_says_what_was_chosen_in_the_policy(folder, tmp_path, capsys):
+  (folder / "model.safetensors.index.json").write_text("{}")
+  assert export.main(["export", str(folder), str(tmp_path / "out")]) == 0
+  (line,) = capsys.readouterr().err.splitlines()
+  assert line.startswith(f"{folder}: model.safetensors is read, not the shards")
+
+
 @pytest.mark.parametrize(
   "main,arguments,text",
   [

@@ -78,6 +78,12 @@ LLAMA3 = {
       {"rope_parameters": LLAMA3 | {"high_freq_factor": 1.0}},
       "low_freq_factor=1 must be below high_freq_factor=1",
     ),
+    (
+      {"rope_parameters": {"rope_type": "default", "rope_theta": 0}},
+      "rope_theta=0 must be a number above 0",
+    ),
+    # Where transformers 4 has it.
+    ({"partial_rotary_factor": 0.5}, "partial_rotary_factor is not supported"),
     ({"quantization_config": "fp8"}, "weights quantized by 'fp8'"),
     ({"layer_types": ["full_attention"]}, "layer_types must name each of"),
     (

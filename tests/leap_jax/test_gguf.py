@@ -300,6 +300,22 @@ def test_a_truncated_file_is_named(tmp_path):
     ({"expert_count": 8}, "experts is not supported"),
     ({"rope.dimension_count": 4}, "partial rotation is not supported"),
     ({"rope.scaling.type": "longrope"}, "rope scaling 'longrope'"),
+    ({"rope.scaling.attn_factor": 1.2}, "rope.scaling.attn_factor is not"),
+    *(
+      (
+        {
+          "rope.scaling.type": "yarn",
+          "rope.scaling.factor": 4.0,
+          f"rope.scaling.{name}": value,
+        },
+        f"rope.scaling.{name}={value:g} is not supported; it must be",
+      )
+      for name, value in {
+        "yarn_attn_factor": 1.0,
+        "yarn_ext_factor": 0.5,
+        "yarn_log_multiplier": 0.1,
+      }.items()
+    ),
     ({"block_count": 3}, r"blk\.2\.\S+ is missing"),
     ({"feed_forward_length": 65}, "ffn_down.weight has shape"),
     ({"final_logit_softcapping": 30.0}, "final_logit_softcapping is not supp"),

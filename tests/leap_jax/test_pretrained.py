@@ -205,6 +205,30 @@ def test_a_missing_or_foreign_shard_is_named(folder):
   refused(out, "the shards do not belong together")
 
 
+@pytest.mark.parametrize("index", ["as written", "damaged", "of a lost shard"])
+def test_one_file_is_read_before_an_index_and_that_is_said(folder, index):
+  _, params, tokenizer = policy_io.load(folder)
+  assert policy_io.open_policy(folder).notes == ()
+  single = (folder / "model.safetensors").read_bytes()
+  config = policy_io.open_policy(folder).config
+  moved = jax.tree.map(lambda x: x + 1, params)
+  hf_export.export(
+    folder, config, moved, tokenizer, dtype="float32", max_shard_bytes=20_000
+  )
+  opened = policy_io.open_policy(folder)
+  assert opened.notes == ()
+  chex.assert_trees_all_equal(opened.read(), moved)
+  (folder / "model.safetensors").write_bytes(single)
+  if index == "damaged":
+    (folder / "model.safetensors.index.json").write_text("{")
+  if index == "of a lost shard":
+    min(folder.glob("model-*.safetensors")).unlink()
+  opened = policy_io.open_policy(folder)
+  (line,) = opened.notes
+  assert line.startswith(f"{folder}: model.safetensors is read, not the shards")
+  chex.assert_trees_all_equal(opened.read(), params)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_weights_that_are_not_finite_are_named(folder, bad):
   golden, name = GOLDEN["qwen3"], "model.layers.1.mlp.up_proj.weight"
