@@ -36,20 +36,28 @@ def _accuracy(turn):
   return values
 
 
-def _difference(turn):
-  """Against LEAP on the seeds that both have."""
+def _leap(runs, row):
+  return "leap"
+
+
+def _own_method(runs, row):
+  """The row that is a row's method and nothing else: its folder's name."""
+  return runs[row][0].result["config"]["method.name"]
+
+
+def _difference(turn, baseline):
+  """Against the row that `baseline(runs, row)` names, on common seeds."""
   of = _accuracy(turn)
 
   def values(runs, row, draws):
-    leap = runs.get("leap", ())
-    common = {r.seed for r in runs[row]} & {r.seed for r in leap}
-    if row == "leap" or not common:
+    base = baseline(runs, row)
+    common = {r.seed for r in runs[row]} & {r.seed for r in runs.get(base, ())}
+    if row == base or not common:
       return np.full(len(draws.by_seed), np.nan)
     both = {
-      name: [r for r in runs[name] if r.seed in common]
-      for name in (row, "leap")
+      name: [r for r in runs[name] if r.seed in common] for name in (row, base)
     }
-    return of(both, row, draws) - of(both, "leap", draws)
+    return of(both, row, draws) - of(both, base, draws)
 
   return values
 
@@ -154,7 +162,7 @@ _ACC = {
   t: Column(f"acc_at_{t}", f"Acc@{t}, %", _accuracy(t)) for t in (1, 2, 3)
 }
 _DIFFERENCES = tuple(
-  Column(f"acc_at_{t}_minus_leap", f"Acc@{t} - LEAP's", _difference(t))
+  Column(f"acc_at_{t}_minus_leap", f"Acc@{t} - LEAP's", _difference(t, _leap))
   for t in (1, 3)
 )
 _RECOVERY = Column(
@@ -234,6 +242,16 @@ _TIMES = (
   *_times("_at_90_percent", "90 % of {}'s gain in"),
 )
 
+_OF_GATES = (
+  _ACC[1],
+  _ACC[3],
+  _ACTIVATION,
+  _RECOVERED,
+  _RECOVERY,
+  *_DIFFERENCES,
+  *_COST,
+)
+
 OF_ANY_EVALUATION = (
   *(f"acc_at_{t}" for t in _ACC),
   "recovery_rate",
@@ -276,15 +294,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     Column("recovery_due", "due to feedback", _lost_without_feedback),
     *_COST,
   ),
-  "dcp": (
-    _ACC[1],
-    _ACC[3],
-    _ACTIVATION,
-    _RECOVERED,
-    _RECOVERY,
-    *_DIFFERENCES,
-    *_COST,
-  ),
+  "dcp": _OF_GATES,
+  "smoothing": _OF_GATES,
   "reward": (_ACC[1], _ACC[3], _RECOVERY, _ZERO, *_DIFFERENCES, *_COST),
   "credit": (_ACC[1], _ACC[3], _RECOVERY, _TURNS, *_DIFFERENCES, *_COST),
   "learning_rate": (_ACC[1], _ACC[3], _RECOVERY, *_DIFFERENCES, *_COST),
@@ -315,7 +326,14 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     Column(
       "spread_groups", "groups that teach", _metric("rollout/spread_groups")
     ),
-    *_DIFFERENCES,
+    *(
+      Column(
+        f"acc_at_{t}_minus_uniform",
+        f"Acc@{t} - uniform draw's",
+        _difference(t, _own_method),
+      )
+      for t in (1, 3)
+    ),
     *_COST,
   ),
 }

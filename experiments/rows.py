@@ -63,6 +63,9 @@ _MAIN = (
   LEAP,
 )
 _GATE_OPEN = _row("gate_open", "off: all groups", gate="open")
+_GATE_SMOOTHED = _row(
+  "gate_smoothed", "fail rate smoothed over visits", gate="smoothed"
+)
 _RANK_STD = _row("reward_rank_std", "rank, divided by std", reward="rank_std")
 
 
@@ -91,7 +94,7 @@ TABLES: dict[str, tuple[Row, ...]] = {
     ),
     _row("gate_band", "band: 25 to 75 %", gate="band"),
     _row("gate_random", "random at LEAP's activation", gate="random"),
-    _row("gate_smoothed", "fail rate smoothed over visits", gate="smoothed"),
+    _GATE_SMOOTHED,
     LEAP,
   ),
   "reward": (
@@ -158,6 +161,8 @@ TABLES: dict[str, tuple[Row, ...]] = {
       ),
     )
   ),
+  # Of the gates the one with a memory: it needs problems that come again.
+  "smoothing": (_GATE_SMOOTHED, LEAP),
   # One learning rate serves all methods of the other tables.
   "learning_rate": tuple(
     row

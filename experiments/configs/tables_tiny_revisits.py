@@ -2,7 +2,7 @@
 
     python -m experiments.sweep --table=sampling \
       --config=experiments/configs/tables_tiny_revisits.py
-    python -m experiments.sweep --table=dcp --rows=leap,gate_smoothed \
+    python -m experiments.sweep --table=smoothing \
       --config=experiments/configs/tables_tiny_revisits.py
 
 In `tables_tiny` no problem comes twice, and what is remembered of problems (the

@@ -98,6 +98,29 @@ def test_the_control_is_no_point_of_the_curve(tmp_path):
   assert records._CONTROL == label
 
 
+def test_a_predictive_draw_is_compared_with_its_own_method(tmp_path):
+  ends = {
+    "grpo_single_turn": 0,
+    "grpo_single_turn_predictive": 2,
+    "leap": 2,
+    "leap_predictive": 4,
+    "grpo_multi_turn_predictive": 4,
+  }
+  for name, solved in ends.items():
+    put(tmp_path, BY_NAME[name], 0, curve(10, 0, solved))
+  found = comparison.estimates("sampling", *load(tmp_path, "sampling"))
+  # `solved` of p and half as many of q, of four samples each.
+  of = lambda row: found[row]["acc_at_1_minus_uniform"].value
+  assert of("grpo_single_turn_predictive") == pytest.approx(37.5)
+  assert of("leap_predictive") == pytest.approx(37.5)
+  for name in ("leap", "grpo_single_turn", "grpo_multi_turn_predictive"):
+    assert math.isnan(of(name))
+  members = {row.name: row for row in rows.TABLES["sampling"]}
+  for row in members.values():
+    own = members[row.settings["method.name"]]
+    assert own.settings == dict(row.settings) | {"method.sampling": "uniform"}
+
+
 def test_every_reported_number_has_its_cell():
   for table, reported in paper.REPORTED.items():
     names = {row.name for row in rows.TABLES[table]}
