@@ -79,6 +79,10 @@ BLOCKS = (
     for table in ("main", "cost", "time", "feedback", "dcp", "reward")
   ),
   *(
+    _of_sweep("docs/results.md", "tables_tiny_revisits", table)
+    for table in ("sampling", "smoothing")
+  ),
+  *(
     _of_sweep("docs/transfer.md", "functions_tiny", table)
     for table in ("main", "feedback")
   ),
