@@ -70,14 +70,30 @@ def _of_run(pick, scale=1.0):
   return values
 
 
-def _metric(name, scale=1.0):
-  """Mean over a run's iterations; those that do not have it are left out."""
+EARLY = 4
+"""Iterations in which a method that learns fast learns most."""
+
+
+def _metric(name, scale=1.0, among=None):
+  """Mean over a run's iterations, the first `among` of them; those that do not
+  have it are left out."""
 
   def pick(record):
-    found = [line[name] for line in record.metrics if name in line]
+    found = [line[name] for line in record.metrics[:among] if name in line]
     return float(np.mean(found)) if found else None
 
   return _of_run(pick, scale)
+
+
+def _early_seconds(record):
+  """Of one of the first `EARLY` iterations, without compilation."""
+  lines = record.metrics[:EARLY]
+  names = {"seconds/total", "compile/seconds"}
+  if not all(names <= set(line) for line in lines):
+    return None
+  return float(
+    np.mean([x["seconds/total"] - x["compile/seconds"] for x in lines])
+  )
 
 
 def step_seconds(record: Record) -> float:
@@ -259,6 +275,17 @@ OF_ANY_EVALUATION = (
 )
 """Columns that need nothing but a held-out evaluation."""
 
+_STAGES = (
+  Column("step_seconds", "iteration, s", _of_run(step_seconds), 2),
+  Column("sample_seconds", "sample, s", _per_iteration("sample"), 2),
+  Column("harness_seconds", "harness, s", _per_iteration("harness"), 2),
+  Column("update_seconds", "update, s", _per_iteration("update"), 2),
+  Column("other_seconds", "other, s", _per_iteration("other"), 2),
+)
+_SPREAD = Column(
+  "spread_groups", "groups that teach", _metric("rollout/spread_groups")
+)
+
 COLUMNS: dict[str, tuple[Column, ...]] = {
   "main": (
     *_ACC.values(),
@@ -269,13 +296,32 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     *_COST,
   ),
   "cost": (
-    Column("step_seconds", "iteration, s", _of_run(step_seconds), 2),
-    Column("sample_seconds", "sample, s", _per_iteration("sample"), 2),
-    Column("harness_seconds", "harness, s", _per_iteration("harness"), 2),
-    Column("update_seconds", "update, s", _per_iteration("update"), 2),
-    Column("other_seconds", "other, s", _per_iteration("other"), 2),
+    *_STAGES,
     *_COST[1:],
     _ACTIVATION,
+  ),
+  "headline": (
+    *_STAGES,
+    Column("idle", "idle accelerator, %", _metric("idle/accelerator", 100)),
+    _SPREAD,
+    _ACTIVATION,
+    *_COST[1:],
+    Column(
+      "early_seconds",
+      f"first {EARLY}: iteration, s",
+      _of_run(_early_seconds),
+      2,
+    ),
+    Column(
+      "early_spread",
+      f"first {EARLY}: groups that teach",
+      _metric("rollout/spread_groups", among=EARLY),
+    ),
+    Column(
+      "early_activation",
+      f"first {EARLY}: groups debugged, %",
+      _metric("rollout/activation", 100, EARLY),
+    ),
   ),
   "time": _TIMES,
   "feedback": (
@@ -323,9 +369,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
   "sampling": (
     _ACC[1],
     _ACC[3],
-    Column(
-      "spread_groups", "groups that teach", _metric("rollout/spread_groups")
-    ),
+    _SPREAD,
     *(
       Column(
         f"acc_at_{t}_minus_uniform",

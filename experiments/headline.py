@@ -121,8 +121,7 @@ def headline(runs, draws) -> dict[str, Any]:
 
 def _gaps(runs, draws):
   """How finely the targets are resolved, and what to warn of."""
-  out, warnings = {}, []
-  few = []
+  out, warnings, found = {}, [], []
   for ending, gain in time_to_accuracy.GAINS.items():
     for turn in (1, 3):
       for short, row in _BASELINES.items():
@@ -131,10 +130,13 @@ def _gaps(runs, draws):
         )
         key = f"time_to_acc{turn}_ratio_vs_{short}{ending}"
         out[f"{key}_gaps"] = round(gaps, 2) if math.isfinite(gaps) else None
-        if gaps < time_to_accuracy.MIN_GAPS:
-          few.append(f"{key} {gaps:.1f}")
+        found.append(gaps)
+  few = [gaps for gaps in found if gaps < time_to_accuracy.MIN_GAPS]
   if few:
-    warnings.append(f"{time_to_accuracy.COARSE}. Gaps: {', '.join(few)}")
+    warnings.append(
+      f"{len(few)} of {len(found)} ratios of time are coarse ({min(few):.1f} "
+      f"to {max(few):.1f} gaps, by ratio in {FILE}): {time_to_accuracy.COARSE}"
+    )
   if len(draws.seeds) == 1:
     warnings.append("one seed: intervals are of the problems alone, too narrow")
   warnings += [
@@ -273,7 +275,7 @@ def load(folder: pathlib.Path, *, allow_mixed: bool):
   if missing:
     raise TableError(
       f"{folder} has no run of {', '.join(missing)}; run them by "
-      f"python -m experiments.sweep --table=main --rows={','.join(missing)}"
+      f"python -m experiments.sweep --table=headline --rows={','.join(missing)}"
     )
   if len({tuple(r.seed for r in found) for found in runs.values()}) > 1:
     raise TableError(

@@ -26,15 +26,14 @@ runs=${RUNS:-runs/headline}
 seeds=${SEEDS:-2}
 config=(--config=experiments/configs/headline_0_5b.py
   "--config.policy.source=$model" "$@")
-rows=leap,grpo_multi_turn,grpo_single_turn
 # What the cold start compiles the sweep need not compile again.
 export JAX_COMPILATION_CACHE_DIR
 JAX_COMPILATION_CACHE_DIR=$(realpath -m "$runs/compiled")
 python -m experiments.run "${config[@]}" --config.run.num_iterations=0 \
   --workdir="$runs/cold"
-python -m experiments.fork "$runs/cold" --rows="$rows" --seeds="$seeds" \
-  --runs="$runs/rows"
-python -m experiments.sweep --table=main --rows="$rows" "${config[@]}" \
-  --config.run.max_training_s="${TRAINING_S:-100.0}" \
+python -m experiments.fork "$runs/cold" --table=headline \
+  --seeds="$seeds" --runs="$runs/rows"
+python -m experiments.sweep --table=headline "${config[@]}" \
+  --config.run.max_training_s="${TRAINING_S:-80.0}" \
   --first_seed="${FIRST_SEED:-0}" --seeds="$seeds" --runs="$runs/rows" \
   --results="${RESULTS:-experiments/results/headline_0_5b}"

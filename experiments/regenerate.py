@@ -28,7 +28,8 @@ from experiments.bench import table as bench_table
 
 ROOT = pathlib.Path(__file__).parents[1]
 _RESULTS = ROOT / "experiments" / "results"
-_PLOTS = ROOT / "docs" / "plots"
+PLOTS = ROOT / "docs" / "plots"
+"""A folder for each of the results."""
 
 
 class Block(NamedTuple):
@@ -82,6 +83,7 @@ BLOCKS = (
     _of_sweep("docs/results.md", "tables_tiny_revisits", table)
     for table in ("sampling", "smoothing")
   ),
+  _of_sweep("docs/headline.md", headline.FOLDER, "headline"),
   *(
     _of_sweep("docs/transfer.md", "functions_tiny", table)
     for table in ("main", "feedback")
@@ -89,6 +91,7 @@ BLOCKS = (
 )
 # Pictures that pages show: results, table, which of plots.PICTURES.
 PICTURES = (
+  (headline.FOLDER, "headline", "accuracy"),
   ("tables_tiny", "main", "accuracy"),
   ("tables_tiny", "main", "step_time"),
   ("tables_tiny", "dcp", "gate"),
@@ -128,7 +131,8 @@ def _write() -> int:
       _RESULTS / results, rows.TABLES[table], allow_mixed=False
     )
     draws = intervals.draw(runs)
-    print(plots.draw_one(_PLOTS, table, picture, runs, draws))
+    folder = PLOTS / results
+    print(plots.draw_one(folder, table, picture, runs, draws))
   return 0
 
 

@@ -55,7 +55,7 @@ MIN_GAPS = 4.0
 COARSE = (
   f"a target that is reached less than {MIN_GAPS:g} gaps between evaluations "
   "after the start makes a ratio that may be off by more than 5 %; evaluate "
-  "more often (config.eval.every)"
+  "more often (config.eval.every), after each iteration at most"
 )
 """What to say of comparisons with fewer than `MIN_GAPS` gaps."""
 

@@ -37,8 +37,8 @@ def test_every_picture_of_a_page_is_regenerated():
     for path in re.findall(r"!\[[^]]*\]\(([^)]+\.png)\)", page.read_text())
   }
   made = {
-    ROOT / "docs" / "plots" / f"{table}_{name}.png"
-    for _, table, name in regenerate.PICTURES
+    regenerate.PLOTS / results / f"{table}_{name}.png"
+    for results, table, name in regenerate.PICTURES
   }
   assert shown == made == set((ROOT / "docs").rglob("*.png"))
 
@@ -58,11 +58,17 @@ def test_a_stale_page_is_named(monkeypatch, tmp_path, capsys):
   stale = block._replace(page=page)
   monkeypatch.setattr(regenerate, "BLOCKS", (stale,))
   monkeypatch.setattr(regenerate, "PICTURES", ())
+  kept = tmp_path / "headline.json"
+  monkeypatch.setattr(headline, "FILE", str(kept))
   monkeypatch.setattr(regenerate, "headline_record", lambda: None)
   assert regenerate.main(["--check"]) == 1
   assert f"{page}: {begin} is stale" in capsys.readouterr().out
   assert regenerate.main([]) == 0
   assert page.read_text() == f"a\n{begin}\n{block.make()}\n{end}\nb\n"
   assert regenerate.main(["--check"]) == 0
+  kept.write_text(headline.text({"seeds": [0]}))
+  assert regenerate.main(["--check"]) == 1
+  assert f"{kept} is stale" in capsys.readouterr().out
+  kept.unlink()
   page.write_text("no markers")
   assert regenerate.main(["--check"]) == 2
