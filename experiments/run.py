@@ -64,6 +64,7 @@ def _train(config, settings, run_folder, shared_folder, pool, chosen) -> int:
     iterations,
     picture,
     problem_sets,
+    rehearsal,
     report,
     start,
     state,
@@ -145,6 +146,7 @@ def _train(config, settings, run_folder, shared_folder, pool, chosen) -> int:
     # ----------------------------------------------------------- compile
     started = time.perf_counter()
     programs = programs_lib.compile_programs(run, train_state)
+    rehearsal.rehearse(run, programs)
     hosts.wait_for_all()  # or they would be waited for in an iteration
     progress.spend("compile", time.perf_counter() - started)
 

@@ -163,10 +163,10 @@ def test_every_line_has_the_metrics_of_an_iteration(straight):
 
 
 @pytest.mark.covers("P28")
-def test_nothing_compiles_after_the_first_full_step(straight):
+def test_no_iteration_compiles_anything(straight):
   workdir, _, _ = straight
   records = lines(workdir)
-  assert [r["compile/count"] for r in records[1:]] == [0, 0, 0]
+  assert [r["compile/count"] for r in records] == [0, 0, 0, 0]
 
 
 def test_conversations_are_on_disk(straight):
