@@ -17,6 +17,7 @@ own. Give it to the sweep, too.
 """
 
 import hashlib
+import json
 import math
 import pathlib
 import shutil
@@ -38,7 +39,8 @@ _FILES = (
 
 
 def _origin(source: pathlib.Path, checkpoint: pathlib.Path) -> dict[str, Any]:
-  """forked_from.json: the checkpoint's content, and what it was made by.
+  """forked_from.json: the checkpoint's content, what it was made by, and the
+  seconds that runs of it begin with.
 
   `commit` and `hardware` are None where the cold start has no results.json.
   """
@@ -48,10 +50,13 @@ def _origin(source: pathlib.Path, checkpoint: pathlib.Path) -> dict[str, Any]:
     with open(path, "rb") as file:
       digest.update(hashlib.file_digest(file, "sha256").digest())
   run = (workdir.outcome(source) or {}).get("run", {})
+  # Orbax's place for the record beside a state (leap_jax/checkpoint.py).
+  record = json.loads((checkpoint / "record" / "metadata").read_text())
   return {
     "checkpoint_sha256": digest.hexdigest(),
     "commit": run.get("commit"),
     "hardware": run.get("hardware"),
+    "seconds": sum(record["seconds"].values()),
   }
 
 

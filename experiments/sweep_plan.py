@@ -135,6 +135,8 @@ def seconds_if_done(
 ) -> float | None:
   """Seconds of a finished run that is the planned one; None: to be done.
 
+  Those of a cold start that it has from another run are not its own.
+
   Raises:
     UsageError: it is of another configuration.
   """
@@ -150,7 +152,10 @@ def seconds_if_done(
         num_iterations=planned.settings["run.num_iterations"],
         max_training_s=planned.settings["run.max_training_s"],
       )
-      return float(result["run"]["seconds_total"]) if done else None
+      if not done:
+        return None
+      before = (workdir.origin(folder) or {}).get("seconds", 0.0)
+      return float(result["run"]["seconds_total"]) - before
   except (KeyError, TypeError) as error:
     raise UsageError(f"{folder} is not of this version ({error})") from None
   if replace:

@@ -172,22 +172,34 @@ def sample(rng: np.random.Generator, num_operators: int, reduce: float) -> str:
   return join_name(operators, reduction)
 
 
+@functools.cache
+def _inputs():
+  """(x, y) of each kind. Long rows: the minimum of `max_y-relu` is 0 only
+  there."""
+  rng = np.random.default_rng(0)
+  kinds = (inputs.DISTRIBUTIONS[name] for name in inputs.MODERATE)
+  return [tuple(make(rng, (16, 256)) for _ in "xy") for make in kinds]
+
+
+@functools.cache
+def _least_moves():
+  """For each kind by how much a result must differ from x, and from y."""
+  return [tuple(1e-2 * float(np.std(z)) for z in kind) for kind in _inputs()]
+
+
 @functools.lru_cache(maxsize=64)
 def _examples(name):
-  """(x, y, v, result, largest) for inputs of each kind; v is before the
-  reduction, `largest` the largest number on the way there."""
+  """(v, result, largest) for inputs of each kind; v is before the reduction,
+  `largest` the largest number on the way there."""
   operators, reduction = split_name(name)
-  rng = np.random.default_rng(0)
   examples = []
-  for distribution in inputs.MODERATE:
-    # Long rows: the minimum of `max_y-relu` is 0 only there.
-    x, y = (inputs.DISTRIBUTIONS[distribution](rng, (16, 256)) for _ in "xy")
+  for x, y in _inputs():
     v, largest = x, 0.0
     for operator in operators:
       v = OPERATORS[operator].apply(np, v, y)
       largest = max(largest, float(np.max(np.abs(v))))
     result = v if reduction is None else REDUCTIONS[reduction].apply(v)
-    examples.append((x, y, v, result, largest))
+    examples.append((v, result, largest))
   return examples
 
 
@@ -201,10 +213,14 @@ def is_sound(name: str) -> bool:
   """
   varied = moved = False
   within_range = True
-  for x, y, v, result, largest in _examples(name):
+  for example, kind, least in zip(
+    _examples(name), _inputs(), _least_moves(), strict=True
+  ):
+    v, result, largest = example
     within_range &= largest < _MAX_VALUE
-    moved |= all(
-      float(np.max(np.abs(v - z))) > 1e-2 * float(np.std(z)) for z in (x, y)
+    moved = moved or all(
+      float(np.max(np.abs(v - z))) > gap
+      for z, gap in zip(kind, least, strict=True)
     )
     spread = float(np.std(result))
     varied |= spread > 1e-3 * float(np.sqrt(np.mean(result * result))) and (
@@ -219,7 +235,7 @@ def function_key(name: str) -> str:
   """The same for names of the same function, such as `relu`, `relu-relu` and
   `double-relu-half`, found by its values on fixed inputs."""
   digest = hashlib.sha256()
-  for *_, result, _ in _examples(name):
+  for _, result, _ in _examples(name):
     scale = max(float(np.std(result)), 1e-30)
     # Six places: far above the noise of another order of operations.
     rounded = np.round(result / scale, 6) + 0.0  # no -0.0

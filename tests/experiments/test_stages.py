@@ -208,6 +208,9 @@ def test_a_fork_of_the_warm_start_is_the_run_that_made_it(
   finished = json.loads((straight_folder / "results.json").read_text())["run"]
   assert origin["commit"] == finished["commit"]
   assert origin["hardware"] == finished["hardware"]
+  # What the run had done by the end of its warm start, and no more.
+  assert 0 < origin["seconds"] < finished["seconds_total"]
+  assert origin["seconds"] >= finished["seconds"]["warm_start"]
   two = [*("fork", str(straight_folder), "--rows=leap", "--seeds=2")]
   assert fork.main([*two, f"--runs={tmp_path / 'seeds'}"]) == 0
   assert "2 new runs; 0 were there" in capsys.readouterr().out

@@ -195,6 +195,16 @@ def test_runs_are_done_once_and_kept(tmp_path, fake, capsys):
   assert fake() == ["gamma_1/seed0", "gamma_1/seed1"]
 
 
+def test_a_cold_start_of_another_run_takes_no_time(tmp_path, fake, capsys):
+  for name in ("leap", "gamma_0"):
+    for seed in (0, 1):
+      folder = tmp_path / "runs" / name / f"seed{seed}"
+      folder.mkdir(parents=True)
+      workdir.write_json(folder / workdir.FORKED_FROM, {"seconds": 60.0})
+  assert main(tmp_path, *TWO) == 0
+  assert "[4/4] gamma_0 seed 1; about 60 s left" in capsys.readouterr().err
+
+
 def test_seeds_may_be_shared_among_machines(tmp_path, fake, capsys):
   assert main(tmp_path, *TWO, "--first_seed=1") == 0
   assert fake() == ["leap/seed1", "gamma_0/seed1"]
