@@ -55,7 +55,7 @@ def test_the_headline_as_a_table(folder, tmp_path):
   assert leap.startswith("| **LEAP** | 2, 2 | 20, 20 | 75.0 [")
   assert leap.endswith("| 70.0, 79.2, 80.8 |")
   text = "\n".join(lines)
-  assert "start + q * (best - start)" in text
+  assert "0: LEAP never gets there." in text
 
 
 def test_without_runs_the_papers_numbers_stand_alone():
