@@ -79,6 +79,7 @@ BLOCKS = (
     _of_sweep("docs/results.md", "tables_tiny", table)
     for table in ("main", "cost", "time", "feedback", "dcp", "reward")
   ),
+  _of_sweep("docs/results.md", "tables_tiny_credit", "credit"),
   *(
     _of_sweep("docs/results.md", "tables_tiny_revisits", table)
     for table in ("sampling", "smoothing")
