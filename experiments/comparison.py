@@ -121,6 +121,7 @@ def _footnote(table: str, runs: Runs, draws: Draws) -> Sequence[str]:
     for name, have in seeds.items()
     if have and len(have) < len(draws.seeds)
   ]
+  few_seeds = intervals.told_of_seeds(draws)
   text = (
     f"{after['num_problems']} held-out problems, "
     f"{after['num_samples'] + after['num_faults']} samples a run, seeds "
@@ -129,11 +130,7 @@ def _footnote(table: str, runs: Runs, draws: Draws) -> Sequence[str]:
     + f"; {_length(every)}. Mean [95 % "
     f"interval], paired bootstrap over problems and seeds, "
     f"{len(draws.by_seed) - 1} draws"
-    + (
-      ": with one seed it is of the problems alone"
-      if len(draws.seeds) == 1
-      else ""
-    )
+    + (f" ({few_seeds})" if few_seeds else "")
     + f".{told_of_cold_starts(every)} Seconds, tokens and harness calls are of "
     "training: no held-out "
     f"evaluation, no compilation. Hardware: {'; '.join(origin['hardware'])}. "

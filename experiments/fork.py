@@ -27,7 +27,7 @@ from typing import Any
 
 from absl import flags
 
-from experiments import rows, sweep_plan, workdir
+from experiments import provenance, rows, sweep_plan, workdir
 from experiments.config_file import UsageError, asks_for_help
 
 _FILES = (
@@ -132,6 +132,18 @@ def fork(
   return made
 
 
+def _warn_of_commit(made):
+  """Their runs would have parts of two commits, of which no table is made."""
+  before = made and workdir.origin(made[0])["commit"]
+  now = provenance.commit()
+  if before and before != now:
+    print(
+      f"experiments.fork: the cold start is of commit {before}, runs now are "
+      f"of {now}: tables take such runs only by --allow_mixed",
+      file=sys.stderr,
+    )
+
+
 def _arguments(argv):
   values = flags.FlagValues()
   for name, default in (("table", "main"), ("rows", None), ("runs", None)):
@@ -172,6 +184,7 @@ def main(argv: list[str]) -> int:
     return 2
   for folder in made:
     print(folder)
+  _warn_of_commit(made)
   number = len(wanted) * (values.seeds or 1)
   print(f"{len(made)} new runs; {number - len(made)} were there")
   return 0

@@ -87,6 +87,7 @@ def headline(runs, draws) -> dict[str, Any]:
           )
           key = f"{word}_to_acc{turn}_ratio_vs_{short}{ending}"
           _put(out, key, intervals.estimate(ratios))
+  out |= _by_seed(runs, draws)
   out |= _gaps(runs, draws)
   # The longest time that every run has trained.
   common_s = min(record.evaluations[-1]["seconds"] for record in every)
@@ -119,6 +120,23 @@ def headline(runs, draws) -> dict[str, Any]:
   }
 
 
+def _by_seed(runs, draws):
+  """Each seed's own ratios of time to the baseline's best, as estimated."""
+  out: dict[str, Any] = {}
+  estimate = intervals.without_spread(draws)
+  for turn in (1, 3):
+    for short, row in _BASELINES.items():
+      found = []
+      for seed in draws.seeds:
+        own = lambda name, seed=seed: [r for r in runs[name] if r.seed == seed]
+        (ratio,) = time_to_accuracy.compare(
+          own(row.name), own("leap"), turn, 1.0, estimate
+        )
+        found.append(round(float(ratio), 4) if math.isfinite(ratio) else None)
+      out[f"time_to_acc{turn}_ratio_vs_{short}_by_seed"] = found
+  return out
+
+
 def _gaps(runs, draws):
   """How finely the targets are resolved, and what to warn of."""
   out, warnings, found = {}, [], []
@@ -137,8 +155,9 @@ def _gaps(runs, draws):
       f"{len(few)} of {len(found)} ratios of time are coarse ({min(few):.1f} "
       f"to {max(few):.1f} gaps, by ratio in {FILE}): {time_to_accuracy.COARSE}"
     )
-  if len(draws.seeds) == 1:
-    warnings.append("one seed: intervals are of the problems alone, too narrow")
+  few_seeds = intervals.told_of_seeds(draws)
+  if few_seeds:
+    warnings.append(few_seeds)
   warnings += [
     text.rstrip(".")
     for text in provenance.mixtures(

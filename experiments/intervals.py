@@ -52,6 +52,25 @@ def draw(
   return Draws(seeds, names, weights(len(seeds)), weights(len(names)))
 
 
+HELD = {2: 49, 3: 75, 4: 80, 5: 84}
+"""Of 100 intervals of a mean over so many seeds those that hold the truth,
+where all that differs are seeds (normal; simulated). A bootstrap of few numbers
+does not leave their range."""
+
+
+def told_of_seeds(draws: Draws) -> str:
+  """Words on how far few seeds make intervals too narrow; "" for many."""
+  number = len(draws.seeds)
+  if number == 1:
+    return "one seed: intervals are of the problems alone, too narrow"
+  if number not in HELD:
+    return ""
+  return (
+    f"{number} seeds: where results differ by seed more than by problem, an "
+    f"interval holds the truth in about {HELD[number]} of 100 cases, not 95"
+  )
+
+
 def without_spread(draws: Draws) -> Draws:
   """Draw 0 alone: what is estimated."""
   return draws._replace(

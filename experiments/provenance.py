@@ -106,12 +106,13 @@ def clash(results: Mapping[pathlib.Path, Mapping[str, Any]]) -> str | None:
       other, other_path = first.setdefault(key, (value, path))
       if value != other:
         return f"{other_path} is of {key} {other}, {path} of {value}"
-      if path != other_path and not _is_sure(value):
+      if path != other_path and not is_sure(value):
         return f"{other_path} and {path} are both of {key} {value}"
   return None
 
 
-def _is_sure(value):
+def is_sure(value: str) -> bool:
+  """Whether a commit names one state of the code."""
   return value != _UNKNOWN and not value.endswith(_CHANGED)
 
 
@@ -127,6 +128,6 @@ def mixtures(results: Sequence[Mapping[str, Any]]) -> list[str]:
       f"MIXED: runs of {key} {value}, which names no one state, are averaged."
       for key, values in of(results).items()
       for value in values
-      if not _is_sure(value)
+      if not is_sure(value)
     ]
   return said

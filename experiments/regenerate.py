@@ -45,7 +45,8 @@ def _of_sweep(page: str, results: str, table: str) -> Block:
     runs = records.load(
       _RESULTS / results, rows.TABLES[table], allow_mixed=False
     )
-    return comparison.markdown(table, runs, intervals.draw(runs))
+    draws = intervals.draw(runs) if any(runs.values()) else None
+    return comparison.markdown(table, runs, draws)
 
   return Block(ROOT / page, tables.markers(table), make)
 
@@ -131,9 +132,11 @@ def _write() -> int:
     runs = records.load(
       _RESULTS / results, rows.TABLES[table], allow_mixed=False
     )
-    draws = intervals.draw(runs)
+    if not any(runs.values()):
+      print(f"{picture} of {results}: not run, the picture is as it was")
+      continue
     folder = PLOTS / results
-    print(plots.draw_one(folder, table, picture, runs, draws))
+    print(plots.draw_one(folder, table, picture, runs, intervals.draw(runs)))
   return 0
 
 

@@ -136,9 +136,12 @@ def _survey(planned: Sequence[Planned], replace: bool):
 
 
 def _warn_of_commits(planned, left) -> None:
-  mixed = sweep_plan.other_commits(planned, left)
-  if mixed is not None:
-    _say(mixed)
+  for words in (
+    sweep_plan.unsure_commit(left),
+    sweep_plan.other_commits(planned, left),
+  ):
+    if words is not None:
+      _say(words)
 
 
 def _describe(planned: Sequence[Planned], replace: bool) -> int:
@@ -236,7 +239,12 @@ def main(argv: list[str]) -> int:
     config, values = settings_lib.parse(argv, _define)
     planned = _plan(argv, config, values)
     if values.dry_run:
+      # What is not there may still be forked.
+      sweep_plan.check_cold_starts(
+        [x for x in planned if x.run_folder.exists() or x.target.exists()]
+      )
       return _describe(planned, values.replace)
+    sweep_plan.check_cold_starts(planned)
     for number in (signal.SIGINT, signal.SIGTERM):
       before[number] = signal.signal(number, _stop)
     with contextlib.ExitStack() as stack:

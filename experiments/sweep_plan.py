@@ -167,6 +167,38 @@ def seconds_if_done(
   )
 
 
+def check_cold_starts(planned: Sequence[Planned]) -> None:
+  """What is there of one seed goes on from one cold start, or none of it does.
+
+  Raises:
+    UsageError: no table would be made of them.
+  """
+  first: dict[int, tuple[str | None, pathlib.Path]] = {}
+  for one in planned:
+    is_kept = workdir.outcome(one.target) is not None
+    folder = one.target if is_kept else one.run_folder
+    found = (workdir.origin(folder) or {}).get("checkpoint_sha256")
+    other, path = first.setdefault(one.seed, (found, folder))
+    if found != other:
+      told = lambda x: f"cold start {x[:12]}" if x else "none of another run"
+      raise UsageError(
+        f"{path} goes on from {told(other)}, {folder} from {told(found)}: no "
+        "table compares them. Fork all rows of a seed from one cold start, and "
+        "keep folders of runs and of results together"
+      )
+
+
+def unsure_commit(planned: Sequence[Planned]) -> str | None:
+  """Words on code that no commit names, if tables will refuse its runs."""
+  commit = provenance.commit()
+  if len(planned) < 2 or provenance.is_sure(commit):
+    return None
+  return (
+    f"this code is of commit {commit}, which names no one state: tables refuse "
+    "several runs of it. Commit first, in a checkout that git reads"
+  )
+
+
 def other_commits(
   planned: Sequence[Planned], left: Sequence[Planned]
 ) -> str | None:

@@ -55,9 +55,12 @@ MIN_GAPS = 4.0
 COARSE = (
   f"a target that is reached less than {MIN_GAPS:g} gaps between evaluations "
   "after the start makes a ratio that may be off by more than 5 %; evaluate "
-  "more often (config.eval.every), after each iteration at most"
+  "more often (config.eval.every) or make iterations smaller"
 )
 """What to say of comparisons with fewer than `MIN_GAPS` gaps."""
+
+_LEAST_GAIN = 1e-9
+"""Of a curve that rises at all; smoothing rounds."""
 
 _NUM_POINTS = 481
 """Costs at which a curve is known."""
@@ -218,7 +221,7 @@ def times(
     baseline.accuracy, method.accuracy, strict=True
   ):
     start, best = own_curve[0], own_curve.max()
-    if not best > start:
+    if not best - start > _LEAST_GAIN:
       own.append(np.nan)
       other.append(np.nan)
       continue
@@ -284,7 +287,8 @@ def gaps_to_target(
   it: where these grow with time, later ones say nothing of the target.
 
   The fewer of the two rows, as estimated; a row that never gets there does not
-  count. NaN: none does, or there is nothing to reach. Below `MIN_GAPS` the
+  count, nor one that is there from the start. NaN: none counts, or there is
+  nothing to reach. Below `MIN_GAPS` the
   ratio is not to be trusted to 5 %.
 
   Args:
@@ -303,6 +307,6 @@ def gaps_to_target(
   gaps = [
     float(used[0]) / longest_gap(records, cost, float(used[0]))
     for records, used in zip(rows, found, strict=True)
-    if np.isfinite(used[0])
+    if 0 < used[0] < np.inf
   ]
   return min(gaps, default=np.nan)

@@ -1,5 +1,6 @@
-"""Fixtures of iterations against a scripted harness."""
+"""Fixtures: a scripted harness for iterations, a stand-in for runs of sweeps."""
 
+from tests.experiments.fake_runs import fake  # noqa: F401
 from tests.experiments.scripted_harness import (  # noqa: F401
   lucky_later,
   setup,

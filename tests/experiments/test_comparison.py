@@ -75,7 +75,7 @@ def test_every_table_is_made_with_and_without_runs(tmp_path, table):
     put(tmp_path, row, 0, curve(10, 0, 2, 4))
   full = comparison.markdown(table, *load(tmp_path, table))
   assert "not run" not in full
-  assert "with one seed it is of the problems alone" in full
+  assert "one seed: intervals are of the problems alone" in full
 
 
 def test_the_control_is_no_point_of_the_curve(tmp_path):

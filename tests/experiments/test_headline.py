@@ -21,6 +21,9 @@ def test_the_headline(folder, tmp_path):
   assert found["time_to_acc1_ratio_vs_multi_turn"] == 2
   assert found["time_to_acc1_ratio_vs_multi_turn_interval"] == [2, 2]
   assert found["time_to_acc3_ratio_vs_multi_turn"] == 2
+  assert found["time_to_acc1_ratio_vs_multi_turn_by_seed"] == [2, 2]
+  assert found["time_to_acc1_ratio_vs_single_turn_by_seed"] == [None, None]
+  assert any(warning.startswith("2 seeds: ") for warning in found["warnings"])
   # Single-turn never rises: there is nothing to reach.
   assert found["time_to_acc1_ratio_vs_single_turn"] is None
   assert found["time_to_acc3_ratio_vs_single_turn_interval"] == [None, None]

@@ -8,12 +8,13 @@ import subprocess
 import pytest
 
 from experiments import fork as fork_lib
+from experiments import headline, settings
 from experiments import run as run_lib
-from experiments import settings
 from experiments import sweep as sweep_lib
 
 ROOT = pathlib.Path(__file__).parents[2]
 SCRIPT = ROOT / "experiments" / "headline.sh"
+KEPT = ROOT / "experiments" / "results" / headline.FOLDER
 
 
 @pytest.fixture
@@ -46,13 +47,15 @@ def given(tmp_path):
 
 
 def test_one_cold_start_and_one_sweep(given):
-  status, (cold, fork, sweep) = given("model.gguf")
+  status, (asked, cold, fork, sweep) = given("model.gguf")
   assert status == 0
   caches = {words[-1] for words in (cold, fork, sweep)}
   # The cold start and the rows share their programs.
   assert caches == {str(ROOT / "runs" / "headline" / "compiled")}
   modules = [words[1] for words in (cold, fork, sweep)]
   assert modules == [f"experiments.{x}" for x in ("run", "fork", "sweep")]
+  # What is wrong with the sweep is said before anything runs.
+  assert asked[:-1] == [*sweep[:-1], "--dry_run"]
   config, values = settings.parse(["run", *cold[2:-1]], run_lib._define)
   assert config.run.num_iterations == config.seed == 0
   source, forked = fork_lib._arguments(["fork", *fork[2:-1]])
@@ -61,7 +64,7 @@ def test_one_cold_start_and_one_sweep(given):
   # Another time would not repeat what is kept.
   (kept,) = {
     result["config"]["run.max_training_s"]
-    for path in (ROOT / swept.results).glob("*/*/results.json")
+    for path in KEPT.glob("*/*/results.json")
     for result in [json.loads(path.read_text())]
   }
   assert config.run.max_training_s == kept
@@ -70,11 +73,12 @@ def test_one_cold_start_and_one_sweep(given):
   assert (forked.seeds, forked.rows) == (swept.seeds, swept.rows)
   assert forked.table == swept.table == "headline"
   assert forked.runs == swept.runs
-  assert swept.results == "experiments/results/headline_0_5b"
+  # Not among the kept results, which would be found finished.
+  assert swept.results == "runs/headline/results"
 
 
 def test_another_gpu_does_another_seed_in_other_folders(given, tmp_path):
-  status, (cold, _, sweep) = given(
+  status, (_, cold, _, sweep) = given(
     "m",
     "--config.harness.executor=auto",
     RUNS=str(tmp_path / "r"),

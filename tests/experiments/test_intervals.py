@@ -56,6 +56,19 @@ def test_an_interval_is_of_problems_and_of_seeds(tmp_path):
   assert intervals.estimate(accuracy) == (0.5, 0.0, 1.0)
 
 
+def test_what_is_said_of_few_seeds_is_so(folder):
+  rng = np.random.default_rng(0)
+  for number, held in intervals.HELD.items():
+    values = rng.normal(size=(1000, number))
+    drawn = rng.integers(0, number, (intervals.NUM_DRAWS, number))
+    low, high = np.percentile(values[:, drawn].mean(-1), [2.5, 97.5], axis=1)
+    assert 100 * ((low <= 0) & (high >= 0)).mean() == pytest.approx(held, abs=4)
+  _, draws = load(folder)
+  assert "about 49 of 100 cases" in intervals.told_of_seeds(draws)
+  assert "one seed" in intervals.told_of_seeds(draws._replace(seeds=(0,)))
+  assert not intervals.told_of_seeds(draws._replace(seeds=tuple(range(6))))
+
+
 def test_a_difference_is_paired(folder):
   runs, draws = load(folder)
   found = comparison.estimates("main", runs, draws)

@@ -50,6 +50,12 @@ def test_the_kept_headline_is_that_of_its_runs():
   assert kept == regenerate.headline_record()
 
 
+def test_results_that_are_not_there_are_not_run(monkeypatch, tmp_path):
+  monkeypatch.setattr(regenerate, "_RESULTS", tmp_path)
+  block = regenerate._of_sweep("docs/headline.md", headline.FOLDER, "headline")
+  assert "| **LEAP** | not run |" in block.make()
+
+
 def test_a_stale_page_is_named(monkeypatch, tmp_path, capsys):
   block = regenerate.BLOCKS[0]
   begin, end = block.markers

@@ -1,40 +1,20 @@
 """Sweeps: what there is to do, and doing it, with a stand-in for the run."""
 
-import contextlib
 import gzip
 import json
 import os
-import pathlib
-import subprocess
+import shutil
 
 import pytest
 
 from experiments import (
   collected,
-  endings,
   provenance,
   rows,
-  settings,
   sweep,
-  sweep_run,
   workdir,
 )
-from leap_jax import methods
-
-ROOT = pathlib.Path(__file__).parents[2]
-QUICKSTART = str(ROOT / "experiments" / "configs" / "quickstart.py")
-
-
-def main(tmp_path, *arguments):
-  return sweep.main(
-    [
-      "sweep",
-      f"--config={QUICKSTART}",
-      f"--runs={tmp_path / 'runs'}",
-      f"--results={tmp_path / 'kept'}",
-      *arguments,
-    ]
-  )
+from tests.experiments.fake_runs import ROOT, TWO, main
 
 
 @pytest.mark.parametrize(
@@ -76,102 +56,6 @@ def test_help_names_every_table_and_row(capsys):
     assert all(row.name in text for row in members)
 
 
-@pytest.mark.parametrize("row", rows.TABLES["all"], ids=lambda r: r.name)
-def test_every_row_is_a_valid_run_of_its_own(row):
-  config, _ = settings.parse(
-    [
-      "run",
-      f"--config={QUICKSTART}",
-      "--config.harness.executor=auto",  # a reward of times needs a GPU
-      *(f"--config.{key}={value}" for key, value in row.settings.items()),
-    ],
-    lambda values: None,
-  )
-  got = settings.flat(config)
-  assert {key: got[key] for key in row.settings} == dict(row.settings)
-  others = [r for r in rows.TABLES["all"] if r is not row]
-  change = lambda r: (dict(r.settings), dict(r.factors))
-  assert all(change(other) != change(row) for other in others)
-  assert all(other.name != row.name for other in others)
-
-
-def test_a_row_that_needs_times_is_left_out_where_nothing_is_timed():
-  names = lambda *of: {
-    row.name for row in sweep.sweep_plan.chosen("reward", *of)
-  }
-  timed = "reward_rank_speed"
-  assert names(None, "auto") - names(None, "cpu") == {timed}
-  assert names(timed, "cpu") == {timed}  # by name: the run refuses it
-
-
-def test_the_main_table_has_every_method():
-  names = {row.settings["method.name"] for row in rows.TABLES["main"]}
-  assert names == set(methods.METHODS)
-
-
-def stand_in(arguments):
-  """Leaves what a run leaves, and no more; returns its exit status."""
-  from absl import flags
-
-  define = lambda values: flags.DEFINE_string(
-    "workdir", None, "", flag_values=values
-  )
-  config, values = settings.parse(["run", *arguments], define)
-  folder = pathlib.Path(values.workdir)
-  folder.mkdir(parents=True, exist_ok=True)
-  root = folder.parents[1]
-  with open(root / "order.txt", "a") as file:
-    file.write(f"{folder.parent.name}/{folder.name}\n")
-  (folder / "metrics.jsonl").write_text('{"step": 0}\n')
-  code = root / f"fail_{folder.parent.name}"
-  if code.exists():
-    return int(code.read_text())
-  flat = settings.flat(config)
-  for name in ("heldout.jsonl", "problems.jsonl"):
-    (folder / name).write_text("{}\n")
-  workdir.write_json(
-    folder / "results.json",
-    {
-      "config": flat,
-      "run": {
-        "iterations": min(flat["run.num_iterations"], 50),
-        "training_seconds": 90.0,
-        "seconds_total": 120.0,
-        "commit": provenance.commit(),
-        "hardware": "X",
-      },
-    },
-  )
-  return 0
-
-
-@pytest.fixture
-def fake(tmp_path, monkeypatch):
-  """Sweeps start the stand-in; fake() -> the runs that were started."""
-  popen = subprocess.Popen
-  (tmp_path / "runs").mkdir()
-
-  def start(command, **options):
-    if command[0] == "git":
-      return popen(command, **options)
-    assert command[1:3] == ["-m", "experiments.run"]
-    code = stand_in(command[3:])
-    return popen(
-      [command[0], "-S", "-c", f"raise SystemExit({code})"], **options
-    )
-
-  monkeypatch.setattr(sweep_run.subprocess, "Popen", start)
-
-  def started():
-    path = tmp_path / "runs" / "order.txt"
-    return path.read_text().split() if path.exists() else []
-
-  return started
-
-
-TWO = ("--table=credit", "--rows=leap,gamma_0", "--seeds=2")
-
-
 def test_runs_are_done_once_and_kept(tmp_path, fake, capsys):
   assert main(tmp_path, *TWO) == 0
   expected = ["leap/seed0", "gamma_0/seed0", "leap/seed1", "gamma_0/seed1"]
@@ -205,6 +89,40 @@ def test_a_cold_start_of_another_run_takes_no_time(tmp_path, fake, capsys):
   assert "[4/4] gamma_0 seed 1; about 60 s left" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("dry", [(), ("--dry_run",)])
+def test_two_cold_starts_of_one_seed_are_refused(tmp_path, fake, capsys, dry):
+  one = ("--table=credit", "--rows=leap", "--seeds=1")
+  assert main(tmp_path, *one) == 0
+  fake()
+  kept = tmp_path / "kept" / "leap" / "seed0"
+  workdir.write_json(kept / workdir.FORKED_FROM, {"checkpoint_sha256": "a1"})
+  folder = tmp_path / "runs" / "gamma_0" / "seed0"
+  folder.mkdir(parents=True)
+  workdir.write_json(folder / workdir.FORKED_FROM, {"checkpoint_sha256": "b2"})
+  (tmp_path / "runs" / "order.txt").unlink()
+  both = ("--table=credit", "--rows=leap,gamma_0", "--seeds=1")
+  assert main(tmp_path, *both, *dry) == 2
+  (line,) = capsys.readouterr().err.splitlines()[-1:]
+  assert (
+    f"{kept} goes on from cold start a1, {folder} from cold start b2" in line
+  )
+  assert fake() == []
+  # One that would make a cold start of its own; or may still be forked.
+  shutil.rmtree(folder)
+  assert main(tmp_path, *both, *dry) == (0 if dry else 2)
+  assert fake() == []
+
+
+def test_code_that_no_commit_names_is_told(tmp_path, fake, capsys, monkeypatch):
+  monkeypatch.setattr(provenance, "commit", lambda: "abc+changes")
+  assert main(tmp_path, *TWO, "--dry_run") == 0
+  told = "of commit abc+changes, which names no one state"
+  assert told in capsys.readouterr().err
+  monkeypatch.setattr(provenance, "commit", lambda: "abc")
+  assert main(tmp_path, *TWO, "--dry_run") == 0
+  assert told not in capsys.readouterr().err
+
+
 def test_seeds_may_be_shared_among_machines(tmp_path, fake, capsys):
   assert main(tmp_path, *TWO, "--first_seed=1") == 0
   assert fake() == ["leap/seed1", "gamma_0/seed1"]
@@ -231,7 +149,10 @@ def test_a_dry_run_says_what_there_is_to_do(tmp_path, fake, capsys):
   assert fake() == ["leap/seed0"]
 
 
-def test_kept_results_of_another_commit_are_told(tmp_path, fake, capsys):
+def test_kept_results_of_another_commit_are_told(
+  tmp_path, fake, capsys, monkeypatch
+):
+  monkeypatch.setattr(provenance, "commit", lambda: "now")
   one = ("--table=credit", "--rows=leap", "--seeds=1")
   assert main(tmp_path, *one) == 0
   assert "commit" not in capsys.readouterr().err
@@ -304,76 +225,6 @@ def test_a_run_that_has_had_its_time_is_done(tmp_path, fake):
   # More time: it goes on; the stand-in does nothing with it.
   assert main(tmp_path, *long, "--config.run.max_training_s=100") == 1
   assert fake() == ["leap/seed0"] * 2
-
-
-def test_a_run_that_fails_does_not_keep_the_others(tmp_path, fake, capsys):
-  (tmp_path / "runs" / "fail_leap").write_text("3")
-  assert main(tmp_path, *TWO) == 1
-  assert len(fake()) == 4
-  text = capsys.readouterr().err
-  assert "failed with status 3" in text
-  assert "failed: leap seed 0, leap seed 1; the same command" in text
-  (tmp_path / "runs" / "fail_leap").unlink()
-  assert main(tmp_path, *TWO) == 0
-  assert len(fake()) == 6
-
-
-def test_a_fault_of_the_machine_is_tried_once_more(tmp_path, fake, capsys):
-  fault = tmp_path / "runs" / "fail_leap"
-  fault.write_text(str(endings.EXIT_MACHINE))
-  assert main(tmp_path, *TWO) == 1
-  # Each once more, and the others are run as ever.
-  assert fake() == [
-    *["leap/seed0"] * 2,
-    "gamma_0/seed0",
-    *["leap/seed1"] * 2,
-    "gamma_0/seed1",
-  ]
-  text = capsys.readouterr().err
-  assert text.count("fault of the machine") == 2
-  assert "failed with status 4; going on" in text
-
-
-def test_a_run_waits_for_its_folder(tmp_path, fake, monkeypatch):
-  """The last process of a run still writes; it ends while the sweep waits."""
-  one = ("--table=credit", "--rows=leap", "--seeds=1")
-  fault = tmp_path / "runs" / "fail_leap"
-  fault.write_text(str(endings.EXIT_MACHINE))
-  with contextlib.ExitStack() as process:
-    folder = tmp_path / "runs" / "leap" / "seed0"
-    process.enter_context(workdir.held(folder))
-    waits = []
-
-    def wait(seconds):
-      waits.append(seconds)
-      if len(waits) == 3:
-        process.close()
-        fault.unlink()
-
-    monkeypatch.setattr(sweep_run.time, "sleep", wait)
-    assert main(tmp_path, *one) == 0
-  assert len(waits) == 3 and fake() == ["leap/seed0"] * 2
-
-
-def test_a_run_whose_request_is_wrong_ends_the_sweep(tmp_path, fake, capsys):
-  (tmp_path / "runs" / "fail_leap").write_text("2")
-  assert main(tmp_path, *TWO) == 2
-  assert fake() == ["leap/seed0"]
-  assert "could not start" in capsys.readouterr().err
-
-
-def test_two_sweeps_on_one_folder_refuse_each_other(tmp_path, fake, capsys):
-  runs, kept = tmp_path / "runs", tmp_path / "kept"
-  with workdir.held(runs, "--runs"):
-    assert main(tmp_path, *TWO) == 2
-  line = capsys.readouterr().err
-  assert f"process {os.getpid()} is working in" in line
-  assert "another --runs" in line
-  with sweep._results_held(kept):
-    assert main(tmp_path, *TWO) == 2
-  assert "another sweep is writing" in capsys.readouterr().err
-  assert fake() == []
-  assert list(kept.iterdir()) == []  # the lock is no file
 
 
 def test_results_are_the_same_bytes_each_time(tmp_path, fake):

@@ -140,6 +140,35 @@ def test_how_many_gaps_the_target_is_away(folder):
   assert math.isnan(of("grpo_single_turn", "leap"))
 
 
+def test_rounding_is_no_gain(tmp_path):
+  # Smoothing a constant leaves its last digits uncertain.
+  flat = [(7.3 * i, {"p": [3, 0, 0, 4, 21]}) for i in range(40)]
+  rise = [(7.3 * i, {"p": [min(i, 7), 0, 0, 7, 21]}) for i in range(40)]
+  put(tmp_path, BY_NAME["grpo_multi_turn"], 0, flat)
+  put(tmp_path, BY_NAME["leap"], 0, rise)
+  runs, draws = load(tmp_path)
+  one, other = runs["grpo_multi_turn"], runs["leap"]
+  smooth = time_to_accuracy.smooth(
+    time_to_accuracy.curve(one, 1, "seconds", draws)
+  )
+  assert 0 < np.ptp(smooth.accuracy[0]) < 1e-9
+  assert np.isnan(time_to_accuracy.compare(one, other, 1, 1.0, draws)).all()
+  assert math.isnan(time_to_accuracy.gaps_to_target(one, other, 1, 1.0, draws))
+
+
+def test_a_row_that_starts_at_the_target_has_no_time(tmp_path):
+  line = lambda *solved: [
+    (10 * i, {"p": [n, 0, 0, 4 - n, 12]}) for i, n in enumerate(solved)
+  ]
+  put(tmp_path, BY_NAME["grpo_multi_turn"], 0, line(0, 1, 2))
+  put(tmp_path, BY_NAME["leap"], 0, line(4, 4, 4))
+  runs, draws = load(tmp_path)
+  of = lambda gain: time_to_accuracy.gaps_to_target(
+    runs["grpo_multi_turn"], runs["leap"], 1, gain, draws
+  )
+  assert of(0.9) == pytest.approx(1.8)  # the baseline's
+
+
 _DIFFICULTY = np.random.default_rng(0).normal(0, 0.12, 48)
 
 
